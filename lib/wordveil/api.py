@@ -265,7 +265,8 @@ def run_job(
     Raises
     ------
     wordveil.errors.WordveilError
-        If anything is wrong, by subclass. The output is then unchanged; another call can finish a release's run.
+        If anything is wrong; subclasses name the fault. The output is then unchanged; another call can finish a run of a
+        release that had begun.
 
     Examples
     --------

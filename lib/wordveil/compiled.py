@@ -29,9 +29,7 @@ def compiled_part(function: _Function) -> _Function:
 
 
 def inlined(function: _Function) -> _Function:
-    """Compile as a part of each caller: a call counts references to its arrays, which takes longer than reading a
-    word.
-    """
+    """Compile as a part of each caller: a call counts references to arrays, which costs more than reading a word."""
     return _njit(function, fastmath=False, inline="always")
 
 

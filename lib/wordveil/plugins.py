@@ -24,8 +24,8 @@ class Registry(Mapping[str, Entry]):
     A worker that uses a shipped entry never reads the metadata of installed packages. Another package's module is
     imported when its entry is requested.
 
-    ``group``: of entry points, such as ``wordveil.mechanisms``. ``find_fault``: describes the fault of a loaded entry,
-    given its name; empty if it has none.
+    ``group``: name of entry points, such as ``wordveil.mechanisms``. ``find_fault``: describes the fault of a loaded
+    entry, given its name; empty if it has none.
     """
 
     def __init__(self, group: str, shipped: Mapping[str, Entry], find_fault: Callable[[str, Any], str]) -> None:

@@ -6,7 +6,7 @@ symbols try to refute the claimed loss between them (:mod:`wordveil.audit.two_ph
 
 The audit also tests whether the configured epsilon reaches the sampler: it compares the epsilons in the recipe, in the
 manifest's guarantee, in the parameters that the mechanism was loaded with, and in its draws. The last is measured. The
-median radius of additive noise is that of its law. Each other mechanism says how to see its epsilon
+median radius of additive noise is that of its law. Other mechanisms show their epsilon as follows
 (:meth:`wordveil.mechanisms.base.Mechanism.shown_epsilon`):
 
 - a pure table: the largest loss between two symbols is epsilon;
@@ -134,7 +134,7 @@ _RANGE, _SAME = 100.0, 1e-9
 def audit_epsilon(bundle: Bundle, shown: ShownEpsilon | None) -> Finding:
     """Compare the epsilons that a bundle states with the one that its mechanism shows (:func:`measure_epsilon`)."""
     claim = "The configured epsilon is the one that the manifest states and that the mechanism draws with."
-    configured = float(bundle.manifest["recipe"]["settings"].get("epsilon", 0.0))  # 0 where there is none to configure
+    configured = float(bundle.manifest["recipe"]["settings"].get("epsilon", 0.0))  # 0 if there is no epsilon
     stated = {
         "the manifest's guarantee": bundle.guarantee.nominal_epsilon,
         "the mechanism's parameters": float(bundle.manifest["content"]["parameters"].get("epsilon", configured)),
@@ -203,7 +203,7 @@ def _measure_noise(mechanism: Mechanism[Any], noise: NoiseSample, epsilon: float
 ALPHA, DRAWS, SEED = 0.01, 4_000, 0
 # Pairs of the two-phase tests, and of the exact metric bound.
 _PAIRS, _METRIC_PAIRS = PairCounts(4, 2, 2, 2), PairCounts(256, 32, 32, 16)
-# How many words are drawn to compare draws with probabilities, and at how many words the diameter is measured.
+# Words that are drawn to compare draws with probabilities, and words at which the diameter is measured.
 _LAW_WORDS, _LAW_DRAWS, _FAR_WORDS = 200, 100, 200
 _OUTPUT_WORDS, _OUTPUT_DRAWS = 100, 5
 # Draws of noise take long, and its own test covers far positions; in many dimensions more draws of words add no power.
@@ -274,7 +274,7 @@ def audit_bundle(
     """Try to refute the claims of a bundle. The same arguments give the same findings.
 
     ``embedding``: the public one that it was built from; without it, claims of tables about distances are not tested.
-    ``alpha``: the probability that any true claim is refuted, over all tests, in (0, 1). ``draws``: of each symbol, in
+    ``alpha``: the probability that any true claim is refuted, over all tests, in (0, 1). ``draws``: for each symbol, in
     each phase of the first round of two-phase tests, 2 or more. ``progress``: receives the name of each test before it
     starts. Raises :class:`ValueError` if the embedding has other words, or a number is out of range.
     """

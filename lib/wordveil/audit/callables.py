@@ -1,4 +1,4 @@
-"""Audit of any Python function from a word to a word: whether it keeps ``epsilon * metric``.
+"""Audit of any Python function from a word to a word: a test of ``epsilon * metric``.
 
 The function is a black box (:mod:`wordveil.audit.two_phase`): any string that it returns is an output.
 """
@@ -89,8 +89,8 @@ def audit_callable(
     ``function``: from a word to a word; or, which is faster, from a list of words to a list of the same length.
     ``words``: at least two different arguments, also unknown words, if ``metric`` accepts them. ``metric``: the
     distance between two words: finite, and not negative. ``epsilon``: the claimed loss for each unit of the metric, in
-    nats. ``draws``: of each word, in each phase of the first of three rounds. ``alpha``: the probability that a true
-    claim is refuted. ``seed``: of the choice of pairs, not of the function's own randomness. ``takes_lists``: by
+    nats. ``draws``: for each word, in each phase of the first of three rounds. ``alpha``: the probability that a true
+    claim is refuted. ``seed``: for the choice of pairs, not of the function's own randomness. ``takes_lists``: by
     default the function's attribute of that name.
 
     Returns an audit of kind ``callable``. Raises :class:`ConfigError` if a number is out of range, words are too few or

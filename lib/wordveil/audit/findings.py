@@ -48,7 +48,7 @@ class Verdict(StrEnum):
     """The claim was computed, not sampled, and is true."""
 
     NOT_TESTED = "not tested"
-    """The test does not apply, or could not run; the evidence says why."""
+    """The test does not apply, or could not run, for the reason in the evidence."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class Finding:
     ``test``: such as ``two-phase``, ``supremum`` or ``canary:length``. ``claim``: a sentence. ``evidence``: a sentence
     about the event that refutes the claim, or the reason why nothing was tested. It quotes public words at most, never
     a text of a corpus. ``claimed``: largest loss that the claim allows, in nats; None if it is not about a loss.
-    ``observed``: lower bound on the true loss, in nats, or the loss itself if computed. ``p_value``: of the test alone,
-    before correction for the number of tests; None if nothing was sampled. ``power``: least factor such that draws of a
-    loss that many times the claim would have refuted it; infinite if none would have, and what is not refuted then has
-    no power; None if the test has no such figure. ``seconds``: processor time.
+    ``observed``: lower bound on the true loss, in nats, or the loss itself if computed. ``p_value``: for the test
+    alone, before correction for the number of tests; None if nothing was sampled. ``power``: least factor such that
+    draws of a loss that many times the claim would have refuted it; infinite if none would have, and what is not
+    refuted then has no power; None if the test has no such figure. ``seconds``: processor time.
     """
 
     test: str

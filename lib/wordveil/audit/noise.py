@@ -71,7 +71,7 @@ def sample_noise(
     """Sample the noise of a mechanism at near and far positions of records. Return None if it adds none.
 
     ``keys``: those of no release. ``records``: number of records, each at about ten positions: the first four, and some
-    up to the last that it may have. ``seed``: of the records and of the random axes.
+    up to the last that it may have. ``seed``: for the records and the random axes.
     """
     last = mechanism.max_tokens - 1
     positions = np.array([*_NEAR, *(far for far in _FAR if far < last), last])
@@ -187,7 +187,7 @@ def _agree(first: int, second: int, axes: Float64) -> _Result:
 
 
 def _test_repetition(sample: NoiseSample) -> _Result:
-    """Test for equal values of 52 random bits; the mean number of pairs equal by chance bounds the chance of any."""
+    """Test for equal values of 52 random bits; the mean number of chance pairs bounds the chance of any."""
     values = sample.radii.ravel()
     repeated = len(values) - len(np.unique(values))
     chance = len(values) * (len(values) - 1) / 2 * _COLLISION

@@ -29,7 +29,7 @@ from wordveil.mechanisms.base import Mechanism
 Outputs = NDArray[np.integer]
 CLAIM = "Draws at other positions, in other records and in other versions of a record are independent."
 LAGS = (1, 2**8, 2**16)
-# How many pairs of outputs are compared, at least.
+# Least number of pairs of outputs to compare.
 COMPARED = 2_000
 
 
@@ -46,7 +46,7 @@ class Agreement:
 def compare_outputs(left: Outputs, right: Outputs, *, seed: int) -> Agreement:
     """Test whether two series of outputs of one word agree more often than independent ones would; see the module.
 
-    ``left``, ``right``: integers ``(draws,)``, independent draws of one law, if the claim is true. ``seed``: of the
+    ``left``, ``right``: integers ``(draws,)``, independent draws of one law, if the claim is true. ``seed``: for the
     random order. Raises :class:`ValueError` if the series differ in length, or have fewer than four values.
     """
     if left.shape != right.shape or left.ndim != 1 or len(left) < 4:
@@ -78,7 +78,7 @@ def audit_repetition(
 
     ``mechanism``: draws each word independently of the others. ``keys``: those of no release. ``words``: at least two;
     words that mostly stay themselves show nothing. ``alpha``: the probability that sound draws are refuted. ``seed``:
-    of the records. ``lags``: distances of compared positions, if a record may be so long.
+    for the records. ``lags``: distances of compared positions, if a record may be so long.
     """
     agreements: list[tuple[str, Agreement]] = []
     draws = 0
@@ -93,7 +93,7 @@ def summarise_agreements(agreements: Sequence[tuple[str, Agreement]], alpha: flo
     """Make the finding ``repetition`` of comparisons and their names, corrected for their number (Bonferroni)."""
     name, best = min(agreements, key=lambda named: named[1].p_value)
     p_value = min(best.p_value * len(agreements), 1.0)
-    # Had all pairs of outputs been equal: few pairs, or outputs that are always the same, still tell nothing.
+    # If all pairs were equal: few pairs, or constant outputs, still could not refute anything.
     could_refute = any(
         hypergeom.sf(one.pairs - 1, 2 * one.pairs, one.pairs + one.apart, one.pairs) * len(agreements) <= alpha
         for _, one in agreements

@@ -49,15 +49,13 @@ from wordveil.measures.token_draws import as_records
 from wordveil.mechanisms.base import Mechanism
 from wordveil.scores.counts import bound_above, bound_below
 
-# How many single outputs and, at most, how many sets of the ranking are tried; and how many outputs of a set are shown.
+# Single outputs and, at most, sets of the ranking to try; and outputs of a set to show.
 _SINGLES, _SETS, _SHOWN = 32, 48, 3
 
 
 @dataclass(frozen=True)
 class OutputEvent:
-    """Set of outputs, int64, rising, or of all others if ``is_rest``. ``name``: for people; empty if outputs
-    suffice.
-    """
+    """Set of outputs, int64, rising, or of all others if ``is_rest``. ``name``: for people; empty if redundant."""
 
     outputs: Int64
     is_rest: bool = False
@@ -266,7 +264,7 @@ def audit_pairs(
 ) -> tuple[Finding, ...]:
     """Try to refute the claims of pairs: one finding for each kind of pair, ``two-phase:nearest`` and so on.
 
-    ``alpha``: the probability that any true claim of all pairs is refuted, in (0, 1). ``draws``: of each word, in each
+    ``alpha``: the probability that any true claim of all pairs is refuted, in (0, 1). ``draws``: for each word, in each
     phase of the first round. ``rounds``: largest number of rounds, each with twice the draws of the previous one.
     Raises :class:`ValueError` if there are no pairs, or a number is out of range.
     """
@@ -496,7 +494,7 @@ def choose_pairs(
 
     ``words``: int32 ``(words,)``, at least two. ``distances``: from a word to others, int32 ``(count,)``: float64
     ``(count,)``, in the unit of ``bound``. ``bound``: returns the claimed loss between words at a distance, in nats; at
-    infinity, the largest loss of all. ``delta``: of each claim. ``symbols``: inputs that are not words, by name; each
+    infinity, the largest loss of all. ``delta``: for each claim. ``symbols``: inputs that are not words, by name; each
     is claimed to lose at most ``bound(inf)``. Raises :class:`ValueError` for fewer than two words.
     """
     if len(words) < 2:

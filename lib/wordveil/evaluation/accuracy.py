@@ -42,8 +42,8 @@ def measure_authorship(
 ) -> tuple[list[Score], list[Confusion]]:
     """Run an attack on sanitised snippets, static and adaptive, and on clean ones.
 
-    ``known``: clean texts whose authors the attacker knows. ``snippets``: other clean texts by the same authors.
-    ``released``: the sanitised snippets. ``redrawn``: the known texts, sanitised in the same way under a throwaway key.
+    ``known``: clean texts of known authors. ``snippets``: other clean texts by the same authors. ``released``: the
+    sanitised snippets. ``redrawn``: the known texts, sanitised in the same way under a throwaway key.
     ``with_original``: attack clean snippets, too, under the subject :data:`ORIGINAL`; once is enough for several
     mechanisms.
 

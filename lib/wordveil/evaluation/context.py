@@ -67,9 +67,9 @@ class PublicLanguage:
     + 2 n2)`` with ``n1`` pairs that occur once and ``n2`` twice, as in the paper, and
     :data:`wordveil.mechanisms.inputs.DISCOUNT` if the model leaves such pairs out.
 
-    ``frequencies``: float64 ``(size,)``, the share of each word, above 0; adds up to 1. ``costs``: of words and of
-    pairs, by ids of words. A word outside the vocabulary follows by its back-off, whatever its share, and words follow
-    it by their shares.
+    ``frequencies``: float64 ``(size,)``, the share of each word, above 0; adds up to 1. ``costs``: for words and pairs,
+    by ids of words. A word outside the vocabulary follows by its back-off, whatever its share, and words follow it by
+    their shares.
     """
 
     frequencies: Float64
@@ -181,7 +181,7 @@ class ContextAttacker:
         order = np.argsort(np.where(words == NOBODY, np.iinfo(np.int32).max, words), axis=1)
         words, chances = np.take_along_axis(words, order, axis=1), np.take_along_axis(chances, order, axis=1)
         costs = np.rint(-np.log2(np.where(chances > 0, chances, 1.0)) * STEPS).astype(np.int64)
-        # An output that no word can have says nothing: it counts as a word that the vocabulary lacks.
+        # An output that no word can have counts as a word outside the vocabulary.
         words[(words == NOBODY).all(axis=1), 0] = self._language.size + 1
         known_words = np.full((len(copied), self._width), NOBODY, np.int32)
         known_words[:, 0] = copied
@@ -223,7 +223,7 @@ def measure_word_recovery(
     """Measure the share of recovered hidden words, without context and with it, on the same words.
 
     ``redrawn``: texts and their draws (:func:`wordveil.evaluation.redrawn.redraw`). ``language``: from any public text,
-    or from texts of the same kind, which makes a stronger attacker. ``seed``: of the bootstrap of texts. Returns for
+    or from texts of the same kind, which makes a stronger attacker. ``seed``: for the bootstrap of texts. Returns for
     each attacker the recovered share of the hidden words of the vocabulary: of all of them, of stop-words and of
     others; the gain by context; and the exact share without context for words of the language. Empty if no word of the
     vocabulary is hidden. Raises :class:`ValueError` if the mechanism has no laws.

@@ -93,7 +93,7 @@ def _make_keys(purpose: bytes, seed: int | None) -> ReleaseKeys:
     return MasterKey(sha256(b"wordveil: %s, %d" % (purpose, seed)).digest()).for_release(_NAME)
 
 
-# A difference from the common law counts where it exceeds rounding.
+# A difference from the common law counts if it exceeds rounding.
 _ROUNDING = 1e-12
 # The share of stop-words that are in capitals: 112 of 25,609 in the news articles of the quickstart.
 _IN_CAPITALS = 0.004

@@ -153,8 +153,8 @@ def measure_style_change(
     """Measure how far sanitising moves the style of texts: the mean of :func:`find_distances`.
 
     Bo, Ding, Fung, Iqbal 2021 (ER-AE) also take an L2 norm. Features and their unit, standard deviations of the
-    originals, are this package's. ``seed``: of the bootstrap, and of the pairs of originals that give the chance level.
-    Raises :class:`ValueError` if there are no texts, or the numbers differ.
+    originals, are this package's. ``seed``: for the bootstrap, and for the pairs of originals that give the chance
+    level. Raises :class:`ValueError` if there are no texts, or the numbers differ.
     """
     require_pairs(originals, sanitised)
     style = measure_style(originals)

@@ -202,9 +202,9 @@ def measure_terms(
 ) -> list[Score]:
     """Compare the terms and topics of sanitised texts with those of their originals.
 
-    ``seed``: of the topics. The original's topics are also found with the next seed: the overlap of these two, with the
-    subject ``original``, is about the most that a release can reach. ``topics``: their number; 0 compares only terms.
-    ``stop_words``: words that no topic has, in lower case. Returns ``top-overlap``, ``rank-correlation`` and
+    ``seed``: for the topics. The original's topics are also found with the next seed: the overlap of these two, with
+    the subject ``original``, is about the most that a release can reach. ``topics``: their number; 0 compares only
+    terms. ``stop_words``: words that no topic has, in lower case. Returns ``top-overlap``, ``rank-correlation`` and
     ``total-variation`` of terms, and ``topic-overlap`` twice, of the release and of the original. Raises
     :class:`PlatformError` if scikit-learn is not installed.
     """

@@ -4,9 +4,9 @@
 exact. All else is done row by row. So a row's result depends neither on the rows beside it, nor on the library that
 multiplies, nor on its threads.
 
-**Padding** at the end of a sequence is not read: the encoder's forward states stay as they were after the last symbol
-that is not padding, and its backward states begin there, from 0. Padding before such a symbol is read as any other
-symbol. A sequence of padding alone leaves the encoder's states at 0. Training has to do the same.
+**Padding** at the end of a sequence is not read, in training either: the encoder's forward states stay as they were
+after the last symbol that is not padding, and its backward states begin there, from 0. Padding before such a symbol is
+read as any other symbol. A sequence of padding alone leaves the encoder's states at 0.
 
 Elementwise work is float32, and only adds, multiplies, divides, compares and rounds, in the order written: IEEE 754
 fixes each result. Mathematical libraries differ in their last bits, so ``tanh`` is a fraction of polynomials, and

@@ -63,8 +63,8 @@ def make_repeating_weights(embedding: Embedding, length: int = _LENGTH) -> Gener
     """Make the weights of a small generator over the words of an embedding, for sequences of ``length`` symbols.
 
     Encoder and generator have one layer each, with 32 cells. The encoder keeps the first symbol alone, and the first
-    state of the generator encodes it: a word leads to itself, an unknown word to the end, and nothing but padding to
-    padding. Each symbol that is written moves the state.
+    state of the generator encodes it: a word leads to itself, an unknown word to the end, and padding alone to padding.
+    Each symbol that is written moves the state.
     """
     shape = GeneratorShape(embedding.size, embedding.dimension, _CELLS, _CELLS, length, 1, 1)
     arrays = draw_initial_arrays(shape, 1, embedding.vectors)

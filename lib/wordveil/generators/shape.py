@@ -31,9 +31,9 @@ class GeneratorShape:
     :attr:`unknown`; after them :attr:`end` and :attr:`start`. The encoder reads words, padding and unknown words. The
     generator writes words, padding and the end, and reads what it wrote, after the start.
 
-    ``size``: number of words, 2 or more. ``dimension``: of the embedding. ``cells``: even number in each layer of the
-    generator; each direction of the encoder has half as many. ``latent``: dimension of the latent vector. ``length``:
-    symbols of every sequence.
+    ``size``: number of words, 2 or more. ``dimension``: columns of the embedding. ``cells``: even number in each layer
+    of the generator; each direction of the encoder has half as many. ``latent``: dimension of the latent vector.
+    ``length``: symbols of every sequence.
     """
 
     size: int

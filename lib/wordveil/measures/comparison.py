@@ -98,7 +98,7 @@ _WORDS, _DRAWS = 300, 5
 _NEIGHBOURS = 256
 # Their tables grow with the number of words, those of neighbours with its square: 100,000 words take many minutes.
 OTHERS_WORDS = 20_000
-# At the largest epsilon the share kept may miss the wanted one by 3%, and by as much where it is drawn.
+# At the largest epsilon the share kept may be 3% less than the target, and another 0.01 if it is drawn.
 _NEAR, _FEW = 0.97, 0.01
 _MIN_EPSILON, _MAX_EPSILON = 0.05, 500.0
 _NAME = b"text"
@@ -140,15 +140,14 @@ def compare(
 ) -> SentenceComparison:
     """Compare a mechanism with the others of the registry on one sentence.
 
-    ``work``: reports progress, a step for each mechanism, and keeps neighbours and clusters. ``inputs``: what the
-    configured mechanism is built from besides the embedding. The others get only its frequencies, since their settings
-    name no other files, and the embedding's first 20,000 words. Raises :class:`BundleError` if the configured mechanism
-    cannot be built.
+    ``work``: reports progress, a step for each mechanism, and keeps neighbours and clusters. ``inputs``: for the
+    configured mechanism. The others get only its frequencies, since their settings name no other files, and the
+    embedding's first 20,000 words. Raises :class:`BundleError` if the configured mechanism cannot be built.
     """
     work = work or BuildContext()
     with tempfile.TemporaryDirectory(prefix="wordveil-compare-") as directory:
         work = work if work.kept else replace(work, kept=Path(directory))
-        # What mechanisms report of their own steps would hide the comparison's.
+        # Reports of a mechanism's steps would hide the comparison's.
         quiet = replace(work, progress=lambda _: None, steps=lambda _done, _all: None)
         work.progress(f"building {name}")
         bench = _Bench(Matcher(embedding, inputs, quiet), policy, model, text)
@@ -167,7 +166,7 @@ def compare(
             if candidate.label != configured.mechanism:
                 matched = bench.match_kept(candidate, configured.kept, free.nominal_epsilon)
                 equal_kept.extend(matched)
-                if configured.pure > 0:  # nothing but random costs nothing
+                if configured.pure > 0:  # only random draws cost nothing
                     equal_pure.extend(bench.match_pure(candidate, configured.pure, matched))
         work.steps(len(others) + 1, len(others) + 1)
     return SentenceComparison(configured, equal_kept, equal_pure)
@@ -228,7 +227,7 @@ class _Bench:
         return MechanismLine(candidate.label, epsilon or None, built.guarantee.pure, keep_rate, text)
 
     def match_kept(self, candidate: Candidate, kept: float, start: float) -> list[MechanismLine]:
-        """Find the line at the epsilon at which the share of words kept is ``kept``; empty if none keeps as many."""
+        """Find the line at the epsilon at which ``kept`` of the words stay; empty if none keeps as many."""
         min_epsilon = max(_MIN_EPSILON, self.matcher.least_epsilon(candidate))
         figures = FigureCache(
             lambda epsilon: self.matcher.load(candidate, self.matcher.build(candidate, epsilon)),

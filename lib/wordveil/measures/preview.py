@@ -355,9 +355,7 @@ def default_words(vocabulary: Vocabulary) -> list[str]:
 
 
 def sort_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> tuple[list[str], list[UnknownWord]]:
-    """Sort distinct words into known ones, and others with their treatment. Raises :class:`ConfigError` if there are
-    none.
-    """
+    """Sort distinct words into known ones, and others with their treatment. Raises :class:`ConfigError` without any."""
     stripped = [word.strip() for word in words]
     plain = [*dict.fromkeys(word if policy.case == "exact" else word.lower() for word in stripped if word)]
     if not plain:

@@ -260,7 +260,7 @@ _WORDS, _FEWEST, _WORDS_OF_DRAWS, _FEWEST_OF_DRAWS = 4_000, 500, 1_000, 300
 _LOOKED_UP, _SCORED, _FITTED = 10**9, 2 * 10**9, 100_000
 # A few draws of each word suffice for a small vocabulary, such as a test's.
 _FITTED_OF_WORD, _GUESSED_OF_WORD = 1_000, 50
-# How many draws the belief that a word stays itself counts as.
+# Draws that each word counts for itself in advance.
 _STAYS = 0.5
 
 
@@ -300,7 +300,7 @@ def check_prior(prior: Float64) -> None:
 
 
 def find_recovered(mechanism: Mechanism[Any], prior: Float64, draws: int) -> tuple[float, int | None]:
-    """Find the share of words that the best attacker recovers from one draw, and the number of draws that counted it.
+    """Find the share of words that the best attacker recovers from one draw, and the number of draws behind it.
 
     The share is exact, and the number None, if probabilities are known. Otherwise the attacker is fitted on ``draws``
     tokens and measured on as many others. ``prior``: float64 ``(size,)``. Raises :class:`ValueError` if it is no law

@@ -287,7 +287,7 @@ def next_up(epsilon: float, digits: int = 3) -> float:
     return round_up(epsilon * (1 + _HAIR), digits)
 
 
-# Where no number of digits is asked for: the part of a loss that is near enough to it.
+# Without a number of digits: the part of a loss that is near enough to it.
 _DIGITS, _NEAR = 6, 0.995
 
 

@@ -244,7 +244,7 @@ class _Tried:
         if (stays := self._stays(self._grid.tolist(), self._words)) is None:
             return None
         shares = stays.mean(axis=1)
-        first = np.nan_to_num(shares)  # where there is no such mechanism nothing stays
+        first = np.nan_to_num(shares)  # without such a mechanism nothing stays
         return np.maximum.accumulate(first) if first.max() > 0 else None
 
     @cached_property

@@ -90,7 +90,7 @@ def share_padding(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> f
 
 
 def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int) -> OutputLength:
-    """Forecast by draws of whole texts, for mechanisms where the output of a word depends on the others."""
+    """Forecast by draws of whole texts, for mechanisms with outputs that depend on other words."""
     word_count = min(words, width)
     texts = np.full((_TEXTS, width), size, np.int32)
     texts[:, :word_count] = (np.arange(_TEXTS * word_count).reshape(_TEXTS, word_count) * 7919) % size

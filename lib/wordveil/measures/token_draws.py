@@ -1,4 +1,4 @@
-"""Draws of a mechanism: for ids as records of their own, and for whole texts with throwaway keys."""
+"""Draws of a mechanism: for ids as separate records, and for whole texts with throwaway keys."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def draw_texts(
 
 
 def _batch(ids: Int32, offsets: Int64, first: int, last: int, keys: ReleaseKeys) -> TokenBatch:
-    """Make a batch of some of the records, each with a context of its own number."""
+    """Make a batch of some of the records, each with a context for its number."""
     starts = offsets[first : last + 1]
     names = [b"%d" % number for number in range(first, last)]
     return as_records(ids[starts[0] : starts[-1]], starts - starts[0], names, keys)

@@ -57,7 +57,7 @@ class Composition(StrEnum):
 class ReleaseTerms:
     """Terms that all records of a release share: the constant part of the ``privacy`` column.
 
-    ``bundle``: mechanism fingerprint. ``guarantee``: of one token; ``composition`` adds tokens up. ``relation``: pairs
+    ``bundle``: mechanism fingerprint. ``guarantee``: for one token; ``composition`` adds tokens up. ``relation``: pairs
     of texts that the bound covers. ``exposes``: other exposures, a function of the configuration alone. ``n_max``:
     public number of tokens of a text; None if its length shows. ``search``: lookup of the word nearest to a noisy
     point. It sees only the noisy point, so it is no part of the guarantee. ``search_recall``: share of noisy points for

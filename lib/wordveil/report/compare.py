@@ -170,7 +170,7 @@ def choose_names(first: Path, second: Path) -> tuple[str, str]:
     for length in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-length:]) for part in parts]
         if names[0] != names[1]:
-            if parts[0][-1] == parts[1][-1]:  # the files have one name, which says nothing
+            if parts[0][-1] == parts[1][-1]:  # the files have one name, so use their directories
                 names = ["/".join(part[-length:-1]) or part[-1] for part in parts]
             return names[0], names[1]
     return "A", "B"

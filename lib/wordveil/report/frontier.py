@@ -41,7 +41,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Picture of a frontier: points in the order of the report, and the tasks whose mean is the utility of each."""
+    """Picture of a frontier: points in the order of the report, and the tasks whose mean is their utility."""
 
     task: str
     figure: str

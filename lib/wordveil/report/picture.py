@@ -59,11 +59,11 @@ def place_labels(
     reach: int = len(_GAPS),
     first: Sequence[int] = (),
 ) -> tuple[Box | None, ...]:
-    """Place a box for each label beside its point, in pixels and inside the frame; None if it does not fit.
+    """Place a box for each label beside its point, in pixels and inside the frame; None if none fits.
 
-    Boxes never meet each other, a point, or a ``blocked`` box. Of the remaining positions, each label takes a near one
-    that crosses few of the ``lines``, such as error bars. ``reach``: number of distances from the point to try, from 1
-    to 3. ``first``: numbers of the points to label first; then come those in a crowd.
+    Boxes never meet each other, a point, or a ``blocked`` box. Each label takes a near position that crosses few of the
+    ``lines``, such as error bars. ``reach``: number of distances from the point to try, from 1 to 3. ``first``: numbers
+    of the points to label first; then come those in a crowd.
     """
     discs = [Box(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in points]
     crowd = [sum(math.dist(point, other) for other in points) for point in points]
@@ -271,7 +271,7 @@ def _dot(
 
 
 def _anchor(x: float, box: Box) -> tuple[str, float]:
-    """Find the end of a box next to the point, to anchor its text: the width of a box is only an estimate."""
+    """Find the end of a box next to the point, to anchor its text: a box's width is only an estimate."""
     if box.left >= x:
         return "start", box.left
     return ("end", box.right) if box.right <= x else ("middle", (box.left + box.right) / 2)

@@ -27,8 +27,8 @@ class Measure:
     """Measure of a score, without the subject.
 
     ``method`` includes the variant and the figure. ``direction``: the better direction; empty if neither is.
-    ``definition``: joins those of subjects that differ. ``chance``, ``count``: of all subjects, as text; empty if there
-    are none.
+    ``definition``: joins those of subjects that differ. ``chance``, ``count``: for all subjects, as text; empty if
+    there are none.
     """
 
     task: str
@@ -88,7 +88,7 @@ class ScoreSection:
 def make_sections(scores: Sequence[Score]) -> tuple[ScoreSection, ...]:
     """Make the tables of all groups that have figures.
 
-    Few subjects are columns, many are rows. If many subjects have many measures, each task has a table of its own.
+    Few subjects are columns, many are rows. If many subjects have many measures, each task has a separate table.
     """
     return tuple(
         _make_section(group, chosen)

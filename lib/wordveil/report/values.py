@@ -24,7 +24,7 @@ _GUARD = "'"
 
 
 def show_value(value: object, keep: str = "") -> str:
-    r"""Show a value on one line in which nothing acts on a terminal or a page: an escape character becomes ``\x1b``.
+    r"""Show a value on one line without effects on a terminal or a page: an escape character becomes ``\x1b``.
 
     ``keep``: characters that stay, such as line breaks.
     """
@@ -97,7 +97,7 @@ def show_interval(low: float | None, high: float | None, show: ShowNumber = show
 
 
 def show_span(values: Iterable[float | None]) -> str:
-    """Show the figure of several subjects if all have the same, otherwise the smallest and the largest."""
+    """Show the figure of several subjects if all agree, otherwise the smallest and the largest."""
     shown = sorted({value for value in values if value is not None})
     if not shown:
         return ""

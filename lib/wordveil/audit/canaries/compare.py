@@ -1,4 +1,4 @@
-"""Comparison of two tables of canaries: each event is chosen on one half of the outputs and tested on the other."""
+"""Comparison of two tables of canaries: events are chosen on one half of the outputs and tested on the other."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def find_contrast(
 
 
 def find_least_hits(draws: int, alpha: float) -> int | None:
-    """Find the least count of an event with a p-value of at most ``alpha`` if the other sample lacks it, if any."""
+    """Find the least count with a p-value of at most ``alpha`` of an event that the other sample lacks, if any."""
     return next((hits for hits in range(1, draws + 1) if _compute_tail(hits, hits, draws, draws) <= alpha), None)
 
 
@@ -110,7 +110,7 @@ _RowPairs = list[tuple[Row, Row]]
 class Difference:
     """Result of one test of two documents.
 
-    ``feature``: in which the documents differ. ``what``: what was compared, for people. ``about``: exposure that shows
+    ``feature``: differs between the documents. ``what``: the comparison, for people. ``about``: exposure that shows
     this feature; None if none does. ``allowed``: exposures that explain a difference. ``is_specific``: a difference
     reveals more about the text than its length.
     """
@@ -183,7 +183,7 @@ def _sides(rows: _RowPairs) -> tuple[list[Row], list[Row]]:
 def _compare_texts(pair: DocumentPair, rows: _RowPairs, words: frozenset[str]) -> Iterator[Difference]:
     texts = [[row.texts for row in side if row.texts is not None] for side in _sides(rows)]
     counts = [{(count_words(row), *(len(find_words(text)) for text in row)) for row in side} for side in texts]
-    # Where the number of words shows, so does whatever follows from it.
+    # The number of words shows all that follows from it.
     follows = frozenset({Exposure.LENGTH}) if counts[0] != counts[1] else frozenset()
     for observable in TEXT_OBSERVABLES:
         allowed = pair.shows & (observable.shows | follows)
@@ -232,8 +232,9 @@ def _count_matches(first: Row, second: Row, marks: frozenset[str]) -> int:
 
 
 def _compare_ids(rows: _RowPairs, size: int) -> Iterator[Difference]:
-    """Test whether records with one text share noise. Blind draws are equal with a probability of at most 1 /
-    ``size``.
+    """Test whether records with one text share noise.
+
+    A blind draw of one word or more repeats another one with a probability of at most 1 / ``size``.
     """
     for side in _sides(rows):
         texts = [row.texts for row in side if row.texts is not None]

@@ -84,7 +84,7 @@ def find_marks(text: str) -> frozenset[str]:
 
 
 def _find_hidden(codec: Codec, words: Sequence[str]) -> list[str]:
-    """Select those of ``words`` that are hidden if each is a text of its own."""
+    """Select those of ``words`` that are hidden if each is a separate text."""
     encoded = codec.encode(pa.array(words, pa.string()), np.zeros(len(words), np.bool_))
     starts, counts = encoded.offsets[:-1], np.diff(encoded.offsets)
     encoded_words = zip(words, starts, counts, encoded.unknown, encoded.refused, strict=True)
@@ -274,7 +274,7 @@ def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[DocumentPai
 def _copied_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPair]:
     """Yield pairs with a word, in one document, that some policies copy."""
     policy, plain = plan.policy, words.plain
-    # Where a share of unknown words is allowed, a text with one of them must not be refused for it.
+    # If a share of unknown words is allowed, a text with one of them must not be refused for it.
     share = policy.max_unknown_share
     count = 8 if not share else min(_LONGEST, max(8, int(1 / share) + 2))
     base = _take(plain, 0, count)
@@ -330,7 +330,7 @@ def _typed_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPai
     def put(token: str) -> tuple[str]:
         return (" ".join([base[0], token, *base[2:]]),)
 
-    # A token that is not of a class of its own may be several words, some of them equal.
+    # A token outside the classes may be several words, some of them equal.
     exposures = (COPIES | {Exposure.REPETITION}) - {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
     listed = list_classes(plan.policy.types_version).items()
     examples = {token_type: entry.examples for token_type, entry in listed if entry.examples}

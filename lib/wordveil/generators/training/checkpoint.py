@@ -45,10 +45,10 @@ class Progress:
 class Checkpoint:
     """State that decides the next step, with random numbers that follow from the seed and the step.
 
-    ``parameters``: of the model, by name. ``optimiser``: leaves of the optimiser's state, in its order, by number.
-    ``best``: parameters with the lowest validation loss; empty before the first measurement. ``identity``: of corpus,
+    ``parameters``: for the model, by name. ``optimiser``: leaves of the optimiser's state, in its order, by number.
+    ``best``: parameters with the lowest validation loss; empty before the first measurement. ``identity``: corpus,
     words and settings, with which alone training resumes. ``sums``: over the steps since the last row of the metrics,
-    with the number of these ``steps``. ``salt``: of the weights
+    with the number of these ``steps``. ``salt``: that of the weights
     (:attr:`wordveil.generators.weights.GeneratorWeights.salt`), so that a training that has ended always gives weights
     of one identity.
     """

@@ -96,7 +96,7 @@ class Corpus:
         return [batches[number] for number in random.permutation(len(batches))]
 
     def list_validation(self, batch: int) -> list[NDArray[np.int64]]:
-        """List batches of sequences that validate, always the same, in the form of :meth:`order`."""
+        """List the batches of sequences that validate, in the form of :meth:`order`."""
         numbers = np.random.default_rng(0).permutation(self.validation)[: _VALIDATION * batch]
         return self._form_batches(numbers, batch) if len(numbers) else []
 
@@ -124,7 +124,7 @@ def write_corpus(
     """Write sequences, cut to at most ``length`` symbols, and map them into memory.
 
     ``directory`` exists; files of a corpus in it are replaced. Empty sequences are left out, and one is added at the
-    end. ``share``: of the texts, chosen by their hashes, whose sequences validate. ``source``: plain values that
+    end. ``share``: part of the texts, chosen by their hashes, whose sequences validate. ``source``: plain values that
     :func:`find_corpus` compares. ``private``: only their owner can read the files.
     """
     (directory / _ABOUT).unlink(missing_ok=True)

@@ -204,8 +204,9 @@ class Generator(nnx.Module):
         return jnp.tanh(multiply(last, self.latent[...]) + self.latent_bias[...])
 
     def generate(self, latent: Any, read: Any, multiply: Multiply = jnp.matmul) -> Any:
-        """Compute the states of the last layer, float ``(count, steps, cells)``, for symbols ``read``, int ``(count,
-        steps)``.
+        """Compute the states of the last layer, float ``(count, steps, cells)``, as the generator reads symbols.
+
+        ``read``: int ``(count, steps)``, the start, then the symbol before each further position.
         """
         symbols = self.embedding[...][read.T]
         repeated = jnp.broadcast_to(latent, (symbols.shape[0], *latent.shape))

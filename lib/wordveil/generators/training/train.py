@@ -124,8 +124,8 @@ def measure_part(
     """Compute the loss of some positions, and its figures for reports.
 
     ``rows``: float ``(positions, cells)``, the generator's states. ``output``, ``bias``: the last layer's arrays.
-    ``part``: the targets. ``weight``: of the reward, a scalar, instead of that of ``settings``. ``units``: result of
-    :func:`find_units`.
+    ``part``: the targets. ``weight``: scalar weight of the reward, instead of that of ``settings``. ``units``: result
+    of :func:`find_units`.
     """
     logits = product(rows, output) + bias
     likelihood = jax.nn.log_softmax(logits)
@@ -214,8 +214,8 @@ class TrainingTask:
     """Task of training a generator.
 
     ``vectors``: float32 ``(size, dimension)``, the words' public vectors, no row of zeros, which rewards compare.
-    ``words_digest``: of the words (:func:`wordveil.generators.weights.digest_words`). ``kind``: a public or private
-    corpus. ``settings``: all that decides a step.
+    ``words_digest``: identity of the words (:func:`wordveil.generators.weights.digest_words`). ``kind``: a public or
+    private corpus. ``settings``: all that decides a step.
     """
 
     shape: GeneratorShape

@@ -197,7 +197,7 @@ def find_outputs(laws: WordLaws, threshold: float) -> Iterator[csr_array]:
         owners, ids = np.repeat(np.arange(last - first), np.diff(laws.offsets[first : last + 1])), laws.ids[entries]
         is_word = ids < size
         owners, ids, extras = owners[is_word], ids[is_word], laws.extras[entries][is_word]
-        # What all words share is added where it may be above the threshold alone, and to entries elsewhere.
+        # The common part is added to outputs where it alone may exceed the threshold, and elsewhere to entries.
         extras = extras + np.where(is_common[ids], 0.0, laws.shares[first + owners] * laws.common[ids])
         shared = laws.shares[first:last, None] * laws.common[common]
         entry_words = np.concatenate([owners, np.repeat(np.arange(last - first), len(common))])
@@ -256,7 +256,7 @@ def measure_laws(
 ) -> WordValues:
     """Measure all words from their laws, exact except for rounding, in time proportional to entries.
 
-    ``runs``: draws of each word, for ``S_w``. ``threshold``: of ``K_w`` and ``inputs``. ``threads``: the number of
+    ``runs``: draws of each word, for ``S_w``. ``threshold``: for ``K_w`` and ``inputs``. ``threads``: the number of
     cores if None; it changes no figure. ``hierarchy``: for ``K_w``.
     """
     size = len(laws.shares)

@@ -29,7 +29,7 @@ SHARE_KEPT, PURE_EPSILON, BAYES_RECOVERY, WORST_N_W = "share_kept", "pure_epsilo
 DRAWS = 20_000
 """Number of draws for the share kept, for fitting an attacker, and for measuring it."""
 _WORDS = 10_000
-# The search for the word that stays most: draws of each, and how many words go on; the last one is drawn again.
+# Search for the word that stays most: draws of each, and words that go on; the last one is drawn again.
 _ROUNDS = ((4, 500), (40, 30), (500, 1))
 _LAST = 4_000
 
@@ -127,7 +127,7 @@ TARGETS = (SHARE_KEPT, PURE_EPSILON, BAYES_RECOVERY)
 MATCHES = (WORST_N_W, BAYES_RECOVERY)
 """Figures in which two mechanisms can be made equal."""
 _LEAST = 1e-3
-# Where draws decide, the interval is wider than this, in the logarithm of epsilon.
+# Drawn figures have intervals wider than this, in the logarithm of epsilon.
 _ROUGH = 4e-3
 _NEAR = 0.9
 
