@@ -265,8 +265,7 @@ def run_job(
     Raises
     ------
     wordveil.errors.WordveilError
-        If anything is wrong; subclasses name the fault. The output is then unchanged; another call can finish a run of a
-        release that had begun.
+        If anything is wrong; subclasses name the fault. The output is then unchanged; a release's run can be finished.
 
     Examples
     --------

@@ -94,8 +94,7 @@ class LossClaim:
 def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, high: Float64) -> Float64:
     """Compute ``ln((low - delta) / high) - bound``, in nats: float64 of the shape of all.
 
-    ``low``, ``high``: a lower bound of ``P(S)``, an upper bound of ``Q(S)``. Minus infinity if ``low`` is not above
-    ``delta``.
+    ``low``, ``high``: a lower bound of ``P(S)``, an upper bound of ``Q(S)``. ``-inf`` if ``low`` is at most ``delta``.
     """
     with np.errstate(divide="ignore"):
         losses = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
@@ -418,8 +417,7 @@ _RECORDS = 10_000
 class MechanismSampler(Sampler):
     """Sampler of a mechanism under keys that no release has.
 
-    ``length``: tokens of a record; 1 if a word's law depends on the others, since tokens of one record are then
-    dependent.
+    ``length``: tokens of a record; 1 if a word's law depends on the others, so that tokens are dependent.
     """
 
     mechanism: Mechanism[Any]
@@ -438,8 +436,7 @@ class MechanismSampler(Sampler):
 class TextSampler(Sampler):
     """Sampler of whole texts of one length, for a mechanism that reads them whole, under keys of no release.
 
-    An output is a number whose digits are its symbols, to the base ``outputs``. ``texts``: symbols, by a number below
-    0.
+    An output is a number whose digits are its symbols, to the base ``outputs``. ``texts``: by numbers below 0.
     """
 
     mechanism: Mechanism[Any]

@@ -70,8 +70,7 @@ def list_candidates(
     """List the likeliest words for each of ``outputs`` into ``words`` and ``chances``, ``P(output | word)``.
 
     Both are ``(outputs, candidates)``, filled from the left. ``leaders``: at least as many words as candidates that are
-    the likeliest if an output is not listed. Among equally likely words those that list the output come first, then
-    lower ids.
+    the likeliest if an output is not listed. Among equals words that list the output come first, then lower ids.
     """
     starts, listed, extras, common, shares = laws
     longest = len(leaders)

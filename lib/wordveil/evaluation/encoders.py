@@ -84,6 +84,7 @@ class WeightedBag:
         return WordIndex(self.words)
 
     def encode(self, texts: Sequence[str]) -> Float32:
+        """Compute the vectors (:class:`SentenceEncoder`)."""
         words = cut_words(texts)
         numbers = self._index.numbers(words.words)
         text = words.text_of[numbers >= 0]

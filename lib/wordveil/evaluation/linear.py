@@ -92,7 +92,7 @@ class LinearWords(TextClassifier):
 
     ``model``: ``svm``, linear support vector machines, one label against all others, or ``logistic``, multinomial
     logistic regression. ``cost``: weight of errors against that of large coefficients. ``word_ngrams``: the longest
-    n-grams of words.
+    n-grams.
     """
 
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"

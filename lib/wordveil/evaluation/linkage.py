@@ -13,12 +13,11 @@ replaced by ``sum over outputs of ln mean over i of P(y | x_i)``: outputs as ind
 text's words. This is exact if words are sampled (``length: sample``), and an approximation for ``output: bag``: a
 better attacker may exist.
 
-If a mechanism lacks its laws, :func:`wordveil.measures.recovery.fit_laws` estimates them from draws. Such an attacker
-is a lower bound too.
+If a mechanism lacks its laws, :func:`wordveil.measures.recovery.fit_laws` estimates them from draws. This, too, is a
+lower bound.
 
 **By vectors.** The text whose vector is nearest to the record's, by Euclidean distance. A sentence encoder computes the
-vectors, means of word vectors by default. This needs no mechanism, works for other packages' outputs, and is a lower
-bound.
+vectors, means of word vectors by default. This lower bound needs no mechanism, and works for other packages' outputs.
 
 Texts of the pool with equal scores share a rank: a record whose own original is among the ``t`` best counts as ``1 /
 t`` of a link, the average result of a guess among them.
@@ -324,8 +323,7 @@ class LinkageForecast:
     ``candidates``: number of texts that a record may come from. ``linked``: share of linked records by their number of
     drawn words. ``half``: least number of drawn words at which at least half of the records are linked, among 1, 2, 3,
     4, 6, 8, 12 and so on to 512; None if fewer are linked even at 512. ``is_exact``: the attacker has the mechanism's
-    own laws; with estimates it links fewer. ``typical``: number of drawn words of a sample's median record; None
-    without a sample.
+    own laws; with estimates it links fewer. ``typical``: drawn words of a sample's median record, if there is a sample.
     """
 
     candidates: int

@@ -330,8 +330,8 @@ class WholeNumberGenerator:
 
         ``symbols``: int32 ``(count,)``, at first :meth:`start_symbols`. Returns weights that are proportional to the
         softmax, uint32 ``(count, outputs)``. Each is at least 1, and the largest of a row is 2^31. The next call with
-        this state overwrites them. Raises :class:`ValueError` if there are not as many symbols as rows, or a symbol
-        does not exist.
+        this state overwrites them. Raises :class:`ValueError` if there are not as many symbols as rows, or one does not
+        exist.
         """
         if symbols.shape != (state.count,):
             raise ValueError(f"Expected symbols of shape {(state.count,)}, got {symbols.shape}.")

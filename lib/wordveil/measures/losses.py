@@ -188,7 +188,7 @@ def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
 
     Additive noise is private in the metric of the points that the bundle stores, so these are used. A table stores
     none: its points come from the embedding, if there is one. Raises :class:`ValueError` if the embedding has other
-    words than the bundle.
+    words.
     """
     words = bundle.vocabulary.array.to_pylist()
     if embedding is not None and embedding.words.to_pylist() != words:

@@ -303,8 +303,7 @@ def find_recovered(mechanism: Mechanism[Any], prior: Float64, draws: int) -> tup
     """Find the share of words that the best attacker recovers from one draw, and the number of draws behind it.
 
     The share is exact, and the number None, if probabilities are known. Otherwise the attacker is fitted on ``draws``
-    tokens and measured on as many others. ``prior``: float64 ``(size,)``. Raises :class:`ValueError` if it is no law
-    over words.
+    tokens and measured on as many others. ``prior``: float64 ``(size,)``. Raises :class:`ValueError` if it is no law.
     """
     check_prior(prior)
     if (laws := mechanism.word_laws()) is not None:

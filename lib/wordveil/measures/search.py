@@ -77,8 +77,7 @@ def find_epsilon(
     ``measure``: returns the figure at an epsilon; if it raises :class:`BundleError` or :class:`ValueError` the range
     ends. ``start``: the first epsilon to measure. If it has no figure, larger ones are tried: they make smaller
     bundles. ``fine``: precision in the logarithm of epsilon. ``flattest``: the range ends where the figure grows by a
-    smaller power of epsilon. Raises :class:`BundleError` or :class:`ValueError` if no epsilon from ``start`` on has a
-    figure.
+    smaller power of epsilon. Raises :class:`BundleError` or :class:`ValueError` if none from ``start`` on has a figure.
     """
     wanted, seen = max(wanted, _ZERO), dict[float, float]()
     low, high = math.log(least), math.log(most)

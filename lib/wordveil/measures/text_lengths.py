@@ -52,8 +52,8 @@ def round_length(tokens: int) -> int:
 class OutputLength:
     """Number of words of a sanitised text whose original has ``words`` words to replace.
 
-    ``draws``: number of draws that ``mean`` and standard ``deviation`` are estimated from; None if they follow from the
-    mechanism's exact law.
+    ``draws``: number of draws that ``mean`` and standard ``deviation`` are estimated from; None if they follow from
+    exact laws.
     """
 
     words: int

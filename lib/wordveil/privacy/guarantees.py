@@ -71,8 +71,7 @@ class WordGuarantee:
             raise ValueError(f"Expected largest={self.largest} in [0, inf).")
 
     def bound(self, distance: float) -> float:
-        """Bound the loss of one token, in nats, between two symbols at most ``distance`` apart: ``epsilon * distance +
-        slack``.
+        """Bound the loss of one token between symbols ``distance`` apart, in nats: ``epsilon * distance + slack``.
 
         It is exceeded with a probability of at most ``delta``. No symbols are farther apart than the diameter, so the
         bound is :attr:`pure` from there on. At distance 0 it is ``slack``: two words may share a point but not a row.

@@ -62,8 +62,7 @@ def find_frontiers(scores: Sequence[Score]) -> tuple[Frontier, ...]:
     The attack on a subject is the strongest adaptive one, or the strongest of all if none is adaptive. The utility is
     the mean of the figures that all these subjects have. Only figures from 0 to 1 count, and accuracies before others:
     for attacks, figures with a chance level; for utilities without accuracies, the figure that most tasks have.
-    Subjects whose chance levels differ in their first digit, such as among 10 authors and among 50, get separate
-    pictures.
+    Subjects whose chance levels differ in their first digit, such as for 10 and for 50 authors, get separate pictures.
     """
     attacks = [
         score for score in scores if score.group == Group.ATTACK and score.chance is not None and _is_share(score)

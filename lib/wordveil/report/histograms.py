@@ -17,8 +17,7 @@ _NO_MARKS: Mapping[str, float] = MappingProxyType({})
 def draw_histogram(
     bins: Sequence[Bin], marks: Mapping[str, float] = _NO_MARKS, *, tail: bool = False
 ) -> dict[str, Any] | None:
-    """Draw what the macro ``histogram`` shows, or None without bins: ``x``, ``width`` and marks in percent, ``height``
-    in pixels.
+    """Draw the macro ``histogram``, if there are bins: ``x``, ``width`` and marks in percent, ``height`` in pixels.
 
     ``marks``: numbers to mark with a line, by name. ``tail``: a number beyond the closed bins is marked in the middle
     of the open one; otherwise it is not marked.

@@ -27,8 +27,7 @@ class Measure:
     """Measure of a score, without the subject.
 
     ``method`` includes the variant and the figure. ``direction``: the better direction; empty if neither is.
-    ``definition``: joins those of subjects that differ. ``chance``, ``count``: for all subjects, as text; empty if
-    there are none.
+    ``definition``: joins those of subjects that differ. ``chance``, ``count``: for all subjects, as text, if any.
     """
 
     task: str

@@ -102,7 +102,7 @@ def find_mean_interval(values: NDArray[np.floating] | Bool, seed: int) -> tuple[
 def resample(samples: tuple[Float64, ...], statistic: Callable[..., Any], seed: int) -> tuple[float, float]:
     """Compute the 95% interval of a statistic, by the percentile bootstrap of 1,000 resamples of texts (Efron 1979).
 
-    ``samples``: float64 ``(texts,)`` each, resampled together; at least two texts. ``statistic``: takes them and an
+    ``samples``: float64 ``(texts,)`` each, resampled together; at least two texts. ``statistic``: takes these and
     ``axis``.
     """
     from scipy import stats  # takes 2 s to load, and pages do not need it

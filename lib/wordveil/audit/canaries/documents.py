@@ -35,7 +35,7 @@ class CanaryWords:
 
     ``plain``: words of the vocabulary that the policy hides in any order; ``cased``: those with letters of two cases.
     ``stop``: two stop-words of the policy, or common English words. ``carriers``: up to two words that the n-gram model
-    copies anywhere.
+    copies.
     """
 
     plain: tuple[str, ...]

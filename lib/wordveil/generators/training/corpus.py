@@ -86,8 +86,8 @@ class Corpus:
     def order(self, batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """List the batches of an epoch, empty sequences included, as numbers of sequences, int64, by arguments alone.
 
-        Each has ``batch`` sequences, or all that train if they are fewer. The last one is filled with sequences that
-        the epoch already has.
+        Each has ``batch`` sequences, or all that train if they are fewer. Sequences that the epoch already has fill the
+        last one.
         """
         random = np.random.default_rng([seed, epoch])
         training = self.training

@@ -133,8 +133,7 @@ class Cell(nnx.Module):
         """Compute the last state, and the states after each symbol, ``(steps, count, cells)``, in the order of symbols.
 
         ``inputs``: float ``(steps, count, width)``. ``state``: float ``(count, cells)``, before the first symbol.
-        ``live``: bool ``(steps, count)``; other symbols leave the state unchanged. ``reverse``: the last symbol is read
-        first.
+        ``live``: bool ``(steps, count)``; other symbols leave the state unchanged. ``reverse``: read backwards.
         """
         cells = self.hidden.shape[0]
         read = multiply(inputs, self.input[...]) + self.bias[...]

@@ -124,8 +124,7 @@ def measure_part(
     """Compute the loss of some positions, and its figures for reports.
 
     ``rows``: float ``(positions, cells)``, the generator's states. ``output``, ``bias``: the last layer's arrays.
-    ``part``: the targets. ``weight``: scalar weight of the reward, instead of that of ``settings``. ``units``: result
-    of :func:`find_units`.
+    ``part``: the targets. ``weight``: scalar weight of the reward. ``units``: result of :func:`find_units`.
     """
     logits = product(rows, output) + bias
     likelihood = jax.nn.log_softmax(logits)

@@ -156,8 +156,8 @@ def find_neighbours(embedding: Embedding, metric: str, count: int = NEIGHBOUR_WO
 def measure_loss(mechanism: Mechanism[Any], guarantee: WordGuarantee, pairs: Pairs) -> tuple[float, str]:
     """Measure the median loss over pairs of words, in nats, with a remark, which is empty if it is exact.
 
-    Without known probabilities it is the bound of ``guarantee``, and ``pairs`` (from :func:`find_neighbours`) must be
-    in its metric.
+    Without known probabilities it is the bound of ``guarantee``, and ``pairs`` (:func:`find_neighbours`) are in its
+    metric.
     """
     words, neighbours, distances = pairs
     if mechanism.probabilities(0) is None:
