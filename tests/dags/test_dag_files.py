@@ -127,7 +127,7 @@ def test_the_dags_have_what_airflow_users_expect(found):
     assert set(found["dags"]["sanitise_nightly"]["params"]) == {"slice", "wait_hours"}
 
 
-def test_a_backfill_has_a_run_a_day_with_the_day_as_its_data_interval(found):
+def test_backfill_of_days_has_one_run_for_each_days_interval(found):
     days = [f"2026-11-{number:02d} 00:00:00+00:00" for number in range(1, 7)]
     assert found["backfill"] == [list(pair) for pair in pairwise(days)]
 
@@ -184,7 +184,7 @@ def test_the_documentation_lists_every_setting(found):
         assert all(len(row) == 4 and all(cell.strip() for cell in row) for row in rows)
 
 
-def test_a_folder_that_init_has_written_is_one_that_airflow_reads(tmp_path):
+def test_dag_folder_written_by_init_is_read_by_airflow(tmp_path):
     from wordveil.cli.init import JOBS, write_dags
 
     folder, home = tmp_path / "dags", tmp_path / "home"

@@ -21,7 +21,7 @@ HOME = ROOT / "build" / "airflow-demo"
 pytestmark = [pytest.mark.xdist_group("airflow"), pytest.mark.long]
 
 
-def test_the_scheduler_runs_nights_a_backfill_and_the_analytics_that_their_asset_starts():
+def test_scheduler_runs_nights_a_backfill_and_asset_analytics():
     command = [sys.executable, ROOT / "scripts" / "airflow_demo.py", "--backfill"]
     done = subprocess.run(
         command,

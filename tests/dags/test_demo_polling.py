@@ -98,7 +98,7 @@ def test_the_pauses_are_bounded_and_grow(demo):
     assert 10 < sum(demo.RETRY_PAUSES) < 120
 
 
-def test_a_publication_is_analysed_when_its_event_has_started_a_run_that_has_ended(demo, serve):
+def test_publication_is_analysed_once_its_events_run_has_ended(demo, serve):
     """As Airflow answers meanwhile: no run yet, a run in the queue, one that runs, one of another event, the last."""
     started = [(1, "queued", 0), (1, "running", 0), (1, "success", 1), (2, "running", 1), (2, "failed", 2)]
 

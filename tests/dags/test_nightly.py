@@ -89,7 +89,7 @@ def relay_settings(airflow: Airflow, config: Path, **more: Any) -> dict[str, Any
 
 
 @pytest.mark.long
-def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, airflow: Airflow, tmp_path: Path):
+def test_night_with_killed_driver_is_published_and_analysed(spark: Any, airflow: Airflow, tmp_path: Path):
     table = records([DAY, "2026-11-21"])
     texts = [f"{CANARY} {text}" for text in table["body"].to_pylist()]
     table = table.set_column(table.schema.get_field_index("body"), "body", pa.array(texts))
@@ -197,9 +197,7 @@ def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, ai
     assert {event["job"]["namespace"] for event in events} == {"tests"}
 
 
-def test_a_night_over_parquet_waits_for_its_partition_and_ends_with_sanitise(
-    airflow: Airflow, workspace: Workspace, spark: Any
-):
+def test_parquet_night_awaits_partition_and_ends_with_sanitise(airflow: Airflow, workspace: Workspace, spark: Any):
     path = workspace.root / "corpus"
 
     def write(day: str) -> None:
@@ -262,7 +260,7 @@ def test_a_slice_that_does_not_come_is_given_up(airflow: Airflow, spark: Any, tm
 
 
 @pytest.mark.parametrize("over_budget", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_a_gate_and_a_budget_end_their_nights_and_the_next_one_is_published(
+def test_night_ended_by_gate_or_budget_lets_next_be_published(
     airflow: Airflow, spark: Any, tmp_path: Path, over_budget: bool
 ):
     """Neither is tried again. The night over budget draws nothing."""

@@ -105,7 +105,7 @@ def has_speculated(events: Path, before: set[Path]) -> bool:
     return False
 
 
-def test_of_two_processes_at_once_one_dies_and_the_other_does_the_rest(story: Story):
+def test_two_processes_when_one_dies_the_other_does_the_rest(story: Story):
     """Killed after one of its commits, while the other waits for it or has done the work already."""
     config = local_config(story, "double", "night-1")
     dying, other = story.start_local(config, dying=COMMITS - 2), story.start_local(config)
@@ -117,7 +117,7 @@ def test_of_two_processes_at_once_one_dies_and_the_other_does_the_rest(story: St
 
 
 @NEEDS_NAMESPACE
-def test_a_full_disk_fails_the_run_and_the_next_start_finishes_it(story: Story, spark):
+def test_run_on_a_full_disk_fails_and_the_next_start_finishes_it(story: Story, spark):
     """The release is on a file system of 200 kB; then it moves to a larger one."""
     config = local_config(story, "full", "night-1")
     home = story.root / "full"

@@ -106,7 +106,7 @@ def run_python(directory: Path, *arguments: str, **environment: str) -> subproce
     return done
 
 
-def test_the_quickstart_shows_what_it_promises_and_the_readme_goes_on_from_there(tmp_path: Path):
+def test_quickstart_shows_what_it_promises_and_readme_follows_it(tmp_path: Path):
     """Both as a new user runs them: in an empty directory, with an environment that is not activated."""
     place = tmp_path / "empty"
     place.mkdir()

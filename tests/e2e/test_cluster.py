@@ -80,7 +80,7 @@ def finish(process: subprocess.Popen[str]) -> dict:
     return json.loads(out)
 
 
-def test_workers_that_see_only_their_own_scratch_give_the_rows_of_local_mode(
+def test_workers_with_own_scratch_alone_give_local_mode_rows(
     cluster: Cluster, workspace: Workspace, local_rows: list[dict]
 ):
     process = cluster.submit("--config", config_file(workspace, "remote"), "--json", scratch=workspace.root / "driver")

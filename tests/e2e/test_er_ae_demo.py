@@ -56,7 +56,7 @@ def test_the_words_are_the_most_frequent_ones(demo: ModuleType, tmp_path: Path):
     assert np.array_equal(made.vectors, whole.vectors[: demo.WORDS])
 
 
-def test_the_sentences_fill_more_than_one_sequence_and_are_not_cut_off(demo: ModuleType, tmp_path: Path):
+def test_demo_sentences_fill_several_sequences_and_are_not_cut(demo: ModuleType, tmp_path: Path):
     table = demo.make_corpus(tmp_path / "corpus")
     assert table.num_rows == demo.SENTENCES > max(demo.SHOWN)
     assert pq.read_table(tmp_path / "corpus").equals(table)
@@ -66,9 +66,7 @@ def test_the_sentences_fill_more_than_one_sequence_and_are_not_cut_off(demo: Mod
     assert (words <= demo.N_MAX).mean() > 0.95  # the script counts words as a reader would
 
 
-def test_what_the_generator_writes_alone_is_shown_with_what_comes_back(
-    demo: ModuleType, capsys: pytest.CaptureFixture[str]
-):
+def test_generator_text_written_alone_is_shown_with_what_returns(demo: ModuleType, capsys: pytest.CaptureFixture[str]):
     embedding = load(DEMO)
     weights = make_repeating_weights(embedding, demo.N_MAX // 2)
     generator = WholeNumberGenerator(weights.shape, quantise_weights(weights))
@@ -120,7 +118,7 @@ def run_demo(directory: Path) -> str:
 
 
 @pytest.mark.long
-def test_the_whole_demo_trains_briefly_and_shows_what_it_promises(tmp_path: Path):
+def test_demo_trained_briefly_shows_what_it_promises(tmp_path: Path):
     pytest.importorskip("jax", reason="the extra er-ae is not installed: pip install 'wordveil[er-ae]'")
     shutil.copytree(ROOT / "conf", tmp_path / "conf")
     (tmp_path / "lib").symlink_to(ROOT / "lib")

@@ -58,7 +58,7 @@ def test_a_table_that_is_not_there_is_named(spark, workspace: Workspace, run: Co
     assert not (workspace.root / "job.yaml").exists()
 
 
-def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
+def test_release_made_from_delta_table_plans_as_the_dag_does(
     spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(workspace.root)

@@ -242,7 +242,7 @@ def replace_by_a_directory(file: Path) -> None:
 
 @pytest.mark.skipif(VERSION < (4, 0), reason="Spark 3.5 does not name every damaged file")
 @KINDS
-def test_one_damaged_file_of_many_fails_the_job_and_is_never_skipped(spark, workspace, three_commits, kind):
+def test_job_with_one_damaged_file_of_many_fails_and_skips_none(spark, workspace, three_commits, kind):
     job = Job(spark, workspace, kind)
     if kind == "delta":
         shutil.copytree(three_commits, job.path)
@@ -323,7 +323,7 @@ def test_a_value_that_the_condition_cannot_cast_is_not_quoted(job: Job):
     assert "CAST_INVALID_INPUT. A value cannot be cast in input.where. Use try_cast there." in message
 
 
-def test_an_output_that_cannot_be_created_is_named_before_anything_is_drawn(job: Job):
+def test_output_that_cannot_be_created_is_named_before_any_draw(job: Job):
     """Below a file; and in /sys, where nobody can."""
     job.add(records(3))
     (job.workspace.root / "file").write_text("x")

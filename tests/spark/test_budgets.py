@@ -155,7 +155,7 @@ def test_an_author_may_spend_once_over_all_releases(lake: Lake):
     assert lasting == {"author": 3, "corpus": 4}
 
 
-def test_a_run_that_is_to_fail_draws_and_charges_nothing_and_may_begin_again(lake: Lake):
+def test_failing_run_draws_and_charges_nothing_and_may_restart(lake: Lake):
     cost = price(lake)
     with pytest.raises(ReleaseError, match="7 records would exceed"):
         lake.run(budget_config(lake, author=2 * cost, on_exceeded="fail"), run_id="night-1")

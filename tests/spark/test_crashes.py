@@ -102,7 +102,7 @@ def test_a_run_that_dies_after_each_commit_is_finished(
     assert (lake.draws(), lake.entries()) == tables
 
 
-def test_what_was_interrupted_is_finished_as_it_began_though_the_input_and_the_key_moved_on(states: States):
+def test_interrupted_run_with_moved_input_and_key_ends_as_begun(states: States):
     """The open run keeps to its version and its epoch; then the new one sees what came after."""
     undisturbed = states.restore("drawn").draws()
     lake = states.restore("reserved")
@@ -177,7 +177,7 @@ def test_two_runs_of_one_release_wait_for_each_other(lake: Lake, tmp_path: Path)
     assert lake.spent() == {f"r{number:05d}": 24 for number in range(8)}
 
 
-def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_two_swaps_at_once_both_enter_and_know_of_each_other(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """Without the lock of one machine, as on an object store: the second comes in while the first makes up its mind."""
     monkeypatch.setattr(delta_table, "hold_lock", lambda *_: nullcontext(False))
     place = delta_table.DeltaTable(lake.spark, str(lake.root / "journal"), "journal")
@@ -202,7 +202,7 @@ def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, mo
     assert other.add("note", "", lambda _: {}, unless=lambda events: len(events) == 2) is None, "it knows of the first"
 
 
-def test_a_run_that_somebody_else_began_meanwhile_is_not_begun_twice(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_run_begun_meanwhile_by_another_is_not_begun_twice(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """As on a store without locks: the journal has moved on between the decision and the intent."""
     begin = ReleaseRunner._begin
     inner: list[object] = []

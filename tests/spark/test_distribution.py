@@ -29,7 +29,7 @@ SEARCH = {"search": "annoy", "n_trees": 3, "search_k": 40} if find_version("anno
 
 
 @pytest.mark.xdist_group("cluster")
-def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, workspace: Workspace):
+def test_separate_executors_get_an_archive_and_give_equal_rows(spark, workspace: Workspace):
     """Two executor processes, each with its own scratch; the paths of the bundle and of the n-gram model are gone
     before they look.
     """
@@ -125,7 +125,7 @@ def test_workers_map_the_payload_and_do_not_copy_it(spark, workspace: Workspace)
         assert all(flags.startswith("r--") for flags in permissions)
 
 
-def test_the_worker_refuses_another_bundle_than_the_run_began_with(spark, workspace: Workspace):
+def test_worker_given_another_bundle_than_its_run_refuses_it(spark, workspace: Workspace):
     bundle = build_bundle(workspace.config())
     other = build_bundle(workspace.config(mechanism={"epsilon": 5.0}))
     place = distribute(spark, bundle, "path")
@@ -154,7 +154,7 @@ def test_the_archive_is_sent_once_a_session(spark, workspace: Workspace):
     assert not tarfile.is_tarfile(str(bundle.path / "index.bin"))
 
 
-def test_a_bundle_of_another_recipe_and_equal_content_is_sent_too(spark, workspace: Workspace):
+def test_bundle_of_equal_content_and_other_recipe_is_sent_too(spark, workspace: Workspace):
     bundle = build_bundle(workspace.config())
     counts = workspace.root / "counts.tsv"
     counts.write_text("".join(f"{word}\t1\n" for word in bundle.vocabulary.array.to_pylist()), "utf-8")
@@ -164,7 +164,7 @@ def test_a_bundle_of_another_recipe_and_equal_content_is_sent_too(spark, workspa
     assert len(places) == 2
 
 
-def test_a_bundle_that_does_not_match_is_refused_before_spark_starts(workspace: Workspace):
+def test_bundle_that_mismatches_is_refused_before_spark_starts(workspace: Workspace):
     workspace.write_corpus(corpus(3))
     build_bundle(workspace.config())
 
@@ -175,7 +175,7 @@ def test_a_bundle_that_does_not_match_is_refused_before_spark_starts(workspace: 
         run_sanitise(workspace.config(mechanism={"epsilon": 9.0}, build_missing=False), no_session)
 
 
-def test_a_missing_bundle_is_built_only_where_the_configuration_says_so(workspace: Workspace):
+def test_missing_bundle_unless_configured_to_build_is_not_built(workspace: Workspace):
     def no_session():
         raise AssertionError("Spark must not start")
 

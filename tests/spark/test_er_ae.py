@@ -125,9 +125,7 @@ def test_a_release_pays_for_whole_texts_once(lake: Lake, workspace: Workspace, w
     assert (lake.draws(), set(lake.spent().values())) == (before, {12})
 
 
-def test_weights_of_a_private_corpus_are_drawn_from_as_often_as_is_paid(
-    lake: Lake, workspace: Workspace, weights
-) -> None:
+def test_private_corpus_weights_are_drawn_as_often_as_is_paid(lake: Lake, workspace: Workspace, weights) -> None:
     private = replace(weights, corpus="private")
     section = mechanism(workspace.root, private, corpus="private", max_records=15)
     config = lake.config(mechanism=section, text=TEXT)
@@ -160,7 +158,7 @@ def test_weights_of_a_private_corpus_are_drawn_from_as_often_as_is_paid(
     check_what_is_refused_without_a_ledger(lake, section)
 
 
-def test_executors_show_no_one_else_the_weights_of_a_private_corpus(lake: Lake, workspace: Workspace, weights) -> None:
+def test_executors_with_private_corpus_weights_show_no_one_else(lake: Lake, workspace: Workspace, weights) -> None:
     """Spark unpacks archives with the modes of the umask, and keeps the archive too."""
     section = mechanism(workspace.root, replace(weights, corpus="private"), corpus="private", max_records=15)
     bundle = wordveil.build_bundle(lake.config(mechanism=section, text=TEXT))

@@ -67,7 +67,7 @@ def linked_by_laws(found: Evaluation) -> float:
     return value
 
 
-def test_authors_are_found_where_words_are_kept_and_not_where_they_are_not(spark, written: Workspace):
+def test_attack_finds_authors_only_where_words_are_kept(spark, written: Workspace):
     tiny = config_of(written, TINY, output={"path": str(written.root / "tiny")})
     run_sanitise(tiny, lambda: spark)
     key, hidden = written.root / "key", written.root / "hidden"
@@ -94,7 +94,7 @@ def test_authors_are_found_where_words_are_kept_and_not_where_they_are_not(spark
     assert cosine["weak"] > cosine["tiny"]
 
 
-def test_without_authors_and_labels_it_measures_the_rest_and_says_so(spark, written: Workspace):
+def test_evaluation_lacking_author_and_label_notes_what_it_omits(spark, written: Workspace):
     config = written.config(mechanism=WEAK, text=POLICY)
     found = evaluate_output(config, lambda: spark)
     tasks = {score.task for score in found.scores}
@@ -291,7 +291,7 @@ def test_the_gate_refuses_a_release_whose_authors_are_found(spark, states: State
 
 
 @pytest.mark.long
-def test_the_gate_lets_a_release_pass_whose_authors_are_not_found(spark, states: States):
+def test_gate_where_authors_are_not_found_lets_the_release_pass(spark, states: States):
     lake = states.restore("written")
     config = release_of(lake, TINY, gate={**bounded_by(3.0), "linked": 0.5})
     lake.run(config)

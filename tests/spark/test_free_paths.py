@@ -111,7 +111,7 @@ def test_a_first_run_that_failed_leaves_nothing_in_the_way(released: States, mon
     assert {path.name for path in lake.home.glob("[!.]*")} == {"draws", "journal"}
 
 
-def test_a_store_whose_commits_are_not_exclusive_is_refused_by_name(released: States):
+def test_store_without_exclusive_commits_is_refused_by_name(released: States):
     """Unless one process at a time writes, which the user states; or the session has a log store for it."""
     lake = released.restore("written")
     spark = lake.spark
@@ -169,7 +169,7 @@ def test_an_error_that_spark_finds_before_it_reads_is_told(spark: Any):
     assert "\n" not in found
 
 
-def test_an_error_in_the_middle_of_a_job_names_the_log_and_no_value(spark: Any):
+def test_error_in_the_middle_of_a_job_names_the_log_and_no_value(spark: Any):
     with pytest.raises(Exception, match="private-text") as caught:
         spark.sql("SELECT raise_error('private-text')").collect()
     found = describe_cause(caught.value)

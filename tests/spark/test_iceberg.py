@@ -105,7 +105,7 @@ def test_a_time_is_a_snapshot(spark: Any, tickets: str):
     assert (source.latest_version, source.read().count()) == (snapshots(spark)[0], 3)
 
 
-def test_a_job_gives_the_rows_of_the_same_parquet_table_and_names_the_snapshot(
+def test_iceberg_job_gives_parquets_rows_and_names_its_snapshot(
     spark: Any, workspace: Workspace, tickets: str, run: Any
 ):
     workspace.write_corpus(corpus(5))

@@ -164,7 +164,7 @@ def test_key_release_policy_and_bundle_change_the_noise(spark, filled: Workspace
         assert same < RECORDS / 20, name
 
 
-def test_an_edited_record_gets_fresh_noise_and_the_others_keep_theirs(spark, filled: Workspace, reference):
+def test_edited_record_gets_fresh_noise_and_others_keep_theirs(spark, filled: Workspace, reference):
     table = records()
     bodies = table["body"].to_pylist()
     bodies[17] += " waaa"

@@ -66,7 +66,7 @@ def files(manifest: Manifest) -> dict[str | None, set[str]]:
     return found
 
 
-def test_the_condition_names_the_directories_of_the_drawn_and_of_what_stood(lake: Lake, monkeypatch: Any):
+def test_increment_condition_names_directories_of_drawn_and_old(lake: Lake, monkeypatch: Any):
     public, signed, output = DeltaTable(lake.spark, str(lake.public), "table"), published(lake), settings(lake).output
     rows = public.read()
 
@@ -143,9 +143,7 @@ def test_new_records_are_added_and_no_file_is_written_again(lake: Lake):
 
 
 @pytest.mark.long
-def test_a_large_table_without_directories_grows_by_files_of_new_records(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_large_flat_table_grows_by_files_of_new_records(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(publishing, "TASK_ROWS", 10)
     lake = Lake(spark, Workspace(tmp_path))
     lake.write(corpus(20))

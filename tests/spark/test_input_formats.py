@@ -141,7 +141,7 @@ def test_values_that_do_not_fit_their_types_are_malformed(spark, workspace: Work
     assert (report.released, report.quarantined) == (2, {"malformed": 1})
 
 
-def test_directories_are_columns_and_stay_those_of_malformed_rows(spark, workspace: Workspace):
+def test_directories_are_columns_of_malformed_rows_too(spark, workspace: Workspace):
     folder = folder_with(workspace) / "day=d7"
     folder.mkdir()
     (folder / "a.csv").write_text("id,body\na,waaa\nb\n")

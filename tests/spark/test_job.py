@@ -24,7 +24,7 @@ def run(spark, config, **options):
     return run_sanitise(config, lambda: spark, **options)
 
 
-def test_all_records_come_out_with_their_columns_and_their_accounting(spark, workspace: Workspace):
+def test_job_gives_all_records_with_columns_and_accounting(spark, workspace: Workspace):
     table = corpus(30).append_column("who", pa.array(["x"] * 30))
     workspace.write_corpus(table, files=3)
     report = run(spark, workspace.config(input={"author": "who"}, output={"partition_by": ["day"]}))

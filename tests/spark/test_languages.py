@@ -53,7 +53,7 @@ def test_a_column_of_languages_must_be_there_and_hold_strings(spark, workspace: 
 
 
 @pytest.mark.long
-def test_a_release_draws_again_where_the_language_of_a_record_is_corrected(spark, workspace: Workspace):
+def test_release_draws_a_record_again_when_language_is_corrected(spark, workspace: Workspace):
     lake = Lake(spark, workspace)
     lake.write(corpus())
     config = lake.config(text={"other_language": "quarantine", "n_max": 12}, input={"language": "lang"})

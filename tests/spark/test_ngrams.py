@@ -72,7 +72,7 @@ def test_the_command_counts_what_plain_python_counts(spark, workspace: Workspace
     assert ngrams(monkeypatch, capsys, spark, "--input", workspace.root / "delta", *arguments) == facts
 
 
-def test_a_model_is_built_of_public_text_alone_and_faults_are_named(spark, workspace: Workspace):
+def test_ngram_model_is_built_of_public_text_alone_naming_faults(spark, workspace: Workspace):
     place = public_table(workspace)
     with pytest.raises(SystemExit) as ended:
         app.main(["ngrams", "--input", str(place), "--text", "body", "--output", str(workspace.root / "models")])
@@ -92,7 +92,7 @@ def job(workspace: Workspace, model, name: str, **sections):
     return workspace.config(text=text, output={"path": str(workspace.root / name)}, input={"keep": []}, **sections)
 
 
-def test_words_outside_slots_are_those_of_the_text_and_partitions_change_nothing(spark, workspace: Workspace):
+def test_words_outside_slots_are_kept_whatever_the_partitions(spark, workspace: Workspace):
     """In place, as an archive, in one file or many, by the job and by the function for DataFrames; the sample
     agrees.
     """
@@ -134,7 +134,7 @@ def next_bundle(config):
     return find_bundle(config)
 
 
-def test_dataframes_are_sanitised_alike_and_an_altered_model_stops_them(spark, workspace: Workspace):
+def test_dataframes_are_sanitised_alike_unless_model_is_altered(spark, workspace: Workspace):
     model = ngram_models.make_model(workspace.root / "models", [text.replace("’", "'") for text in PUBLIC], SETTINGS)
     workspace.write_corpus(pa.table({"id": ["a", "b"], "body": PRIVATE[:2]}))
     config = job(workspace, model, "output")

@@ -107,7 +107,7 @@ def test_a_night_that_dies_after_each_commit_is_finished(
     assert lake.reserved() == 0
 
 
-def test_the_next_night_in_the_same_session_sees_the_tables_as_they_are(states: States):
+def test_next_night_in_the_same_session_sees_tables_as_they_are(states: States):
     """Nothing of the first night is remembered: what another process has written since is read."""
     lake = states.restore("spent")
     lake.delete("id = 'r00001'")

@@ -153,7 +153,7 @@ NATURAL = {
 
 
 @pytest.mark.parametrize("values", NATURAL)
-def test_numbers_and_days_of_directories_are_not_compared_as_texts(spark, tmp_path: Path, values: tuple[str, ...]):
+def test_directory_numbers_and_days_are_not_compared_as_texts(spark, tmp_path: Path, values: tuple[str, ...]):
     """Unless that is the same: what is refused says the type, and what is not finds the records."""
     for value in values:
         (tmp_path / f"k={value}").mkdir()

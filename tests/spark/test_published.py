@@ -220,7 +220,7 @@ def test_a_file_with_another_byte_is_found(lake: Lake):
     assert f"Files missing: day=2026-11-20/{file.name}." in refuse(lake)
 
 
-def test_a_file_that_is_there_for_the_signed_version_alone_is_found(lake: Lake):
+def test_file_present_in_the_signed_version_alone_is_found(lake: Lake):
     added = poison(lake)
     edit(lake, lambda actions: actions.append(added))
     removed = {"path": added["add"]["path"], "dataChange": True, "deletionTimestamp": 0, "extendedFileMetadata": False}
@@ -275,7 +275,7 @@ def test_each_signature_has_a_number_of_its_own(lake: Lake):
     assert (found.manifest.publication, found.manifest.public_version) == (2, SIGNED)
 
 
-def test_what_a_session_gives_to_each_table_is_no_property_of_the_public_one(lake: Lake):
+def test_public_table_has_no_properties_of_session_defaults(lake: Lake):
     """A change feed that a session switches on for all new tables: whoever verifies this one would refuse it."""
     shutil.rmtree(lake.public)
     lake.forget()

@@ -25,7 +25,7 @@ def lake(spark, workspace: Workspace) -> Lake:
     return Lake(spark, workspace)
 
 
-def test_the_ledger_has_few_files_and_statistics_of_what_entries_are_looked_for_by(lake: Lake):
+def test_ledger_has_few_files_and_statistics_of_sought_columns(lake: Lake):
     """However many tasks read the texts: a file for each would cost more than the entries in it."""
     rows = from_arrow(lake.spark, corpus(20)).repartition(10)
     rows.write.format("delta").save(str(lake.input))
@@ -131,7 +131,7 @@ def test_a_night_of_few_records_has_few_tasks(released: States):
 
 
 @pytest.mark.long
-def test_nothing_unchanged_is_drawn_again_where_contents_are_compared(lake: Lake):
+def test_unchanged_records_compared_by_contents_are_not_redrawn(lake: Lake):
     """Another version of the input with the same contents: rows are compared, none is added. Nothing is corrected where
     no column names authors.
     """

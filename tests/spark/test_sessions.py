@@ -160,7 +160,7 @@ def test_under_spark_submit_java_prints_to_the_log_alone(tmp_path: Path):
 # local-cluster writes beside pyspark, where test_distribution.py counts files: the two never run at once.
 @pytest.mark.long
 @pytest.mark.xdist_group("cluster")
-def test_a_session_of_several_processes_is_encrypted_or_allowed_not_to_be(tmp_path: Path):
+def test_multiprocess_session_is_encrypted_or_allowed_not_to_be(tmp_path: Path):
     code = """
 section = {"master": "local-cluster[1,1,512]", "options": {name: "false" for name in ENCRYPTION}}
 section["options"]["spark.executor.memory"] = "512m"
@@ -213,9 +213,7 @@ def test_texts_of_many_records_are_not_shuffled_in_the_open(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("is_running", [False, True])
-def test_a_session_of_several_processes_without_encryption_is_refused(
-    monkeypatch: pytest.MonkeyPatch, is_running: bool
-):
+def test_multiprocess_session_without_encryption_is_refused(monkeypatch: pytest.MonkeyPatch, is_running: bool):
     """Whether it was started for this or runs already; and taken where the configuration allows it."""
     from pyspark.sql import SparkSession
 

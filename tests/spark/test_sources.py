@@ -248,7 +248,7 @@ UNUSABLE = [
 ]
 
 
-def test_conditions_that_cannot_be_used_are_named_before_any_row_is_read(spark, workspace: Workspace, capfd):
+def test_unusable_conditions_are_named_before_any_row_is_read(spark, workspace: Workspace, capfd):
     path = workspace.write_corpus(corpus(3000)) / "part-0.parquet"
     raw = bytearray(path.read_bytes())
     raw[4:2000] = b"\0" * 1996  # whoever reads a row fails

@@ -49,7 +49,7 @@ def stream(spark, workspace: Workspace) -> Iterator[Stream]:
         query.stop()
 
 
-def test_each_batch_is_a_night_and_a_batch_that_dies_is_paid_for_once(stream: Stream, monkeypatch: pytest.MonkeyPatch):
+def test_stream_batch_is_a_night_and_when_it_dies_is_paid_once(stream: Stream, monkeypatch: pytest.MonkeyPatch):
     lake = stream.lake
     with monkeypatch.context() as patch:
         patch.setattr(stream_of_releases, "_COMPACT_AFTER", 1)
@@ -80,7 +80,7 @@ def test_each_batch_is_a_night_and_a_batch_that_dies_is_paid_for_once(stream: St
 
 
 @pytest.mark.long
-def test_a_lost_checkpoint_brings_no_row_twice_and_repeats_no_name(stream: Stream):
+def test_stream_with_lost_checkpoint_repeats_no_row_and_no_name(stream: Stream):
     lake = stream.lake
     (first,) = stream.follow()
     spent = lake.spent()
@@ -164,7 +164,7 @@ def test_a_landing_table_that_was_restored_is_refused(stream: Stream):
     assert {name for name, row in lake.newest().items() if row["status"] == "released"} == {*names}
 
 
-def test_a_source_that_changes_rows_is_named_and_what_it_lacks_too(stream: Stream):
+def test_stream_source_changing_rows_or_lacking_columns_is_named(stream: Stream):
     stream.follow()
     stream.lake.spark.sql(f"DELETE FROM delta.`{stream.source}` WHERE id = 's1-0'")
     with pytest.raises(SparkJobError, match="only appended") as error:

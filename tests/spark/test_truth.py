@@ -78,7 +78,7 @@ def charged(lake: Lake) -> dict[str, int]:
 # Resumed under other settings.
 
 
-def test_a_run_that_is_resumed_keeps_to_the_budgets_it_began_with(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_resumed_run_keeps_to_the_budgets_it_began_with(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """As it reserves, and as it draws. Without them all records would be drawn, and those that were refused when it was
     reserved would be charged to nobody.
     """
@@ -93,7 +93,7 @@ def test_a_run_that_is_resumed_keeps_to_the_budgets_it_began_with(lake: Lake, mo
 
 
 @pytest.mark.long
-def test_a_run_that_is_resumed_keeps_to_the_longest_text_it_began_with(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_resumed_run_keeps_to_the_longest_text_it_began_with(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """By a policy whose tokens are counted: the long record was not reserved."""
     text = {"profile": "readable"}
     lake.sql("UPDATE {input} SET body = repeat('waab ', 200) WHERE id = 'r00003'")
@@ -108,7 +108,7 @@ def test_a_run_that_is_resumed_keeps_to_the_longest_text_it_began_with(lake: Lak
     assert (again.records, again.released) == (1, 1), "the settings of today hold from the next run on"
 
 
-def test_settling_takes_back_what_was_reserved_and_charges_what_was_not(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_settling_frees_the_reserved_and_charges_the_unreserved(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """Somebody has deleted a reservation, and added one of which nothing is drawn."""
     interrupt(lake, monkeypatch, "draws", config_of(lake))
     ledger = f"delta.`{lake.ledger}`"
@@ -205,7 +205,7 @@ def test_a_corrected_author_is_charged_and_the_old_charge_stays(
     }
 
 
-def test_what_a_corrected_author_is_charged_counts_against_its_budget(drawn: Lake):
+def test_charge_of_a_corrected_author_counts_against_its_budget(drawn: Lake):
     """A limit that the charge takes up admits nothing more; the old author has nothing back."""
     lake, cost = drawn, price(drawn)
     config = config_of(lake, budgets=budgets(author=4 * cost, record=10 * cost))
@@ -259,7 +259,7 @@ def test_published_rows_say_what_is_true_of_the_publication(drawn: Lake):
 # Tables that are gone.
 
 
-def test_a_withdrawn_record_stays_out_whatever_becomes_of_the_tables(drawn: Lake):
+def test_withdrawn_record_stays_out_whatever_befalls_the_tables(drawn: Lake):
     """A release that its ledger knows is not begun again by accident; where it is on purpose, withdrawals hold, and the
     same contexts cost nothing more.
     """
@@ -294,7 +294,7 @@ def test_a_withdrawn_record_stays_out_whatever_becomes_of_the_tables(drawn: Lake
         lake.run(config)
 
 
-def test_a_withdrawal_that_dies_is_finished_and_known_to_the_ledger_once(drawn: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_withdrawal_that_dies_is_finished_and_in_the_ledger_once(drawn: Lake, monkeypatch: pytest.MonkeyPatch):
     lake, config = drawn, config_of(drawn)
     for step in ("intent", "withdraw", "draws"):
         die_after(monkeypatch, step)
@@ -309,7 +309,7 @@ def test_a_withdrawal_that_dies_is_finished_and_known_to_the_ledger_once(drawn: 
 # Budgets of mechanisms whose arithmetic is not exact.
 
 
-def test_a_pure_budget_takes_noise_that_was_rounded_only_with_a_limit_on_delta(lake: Lake):
+def test_pure_budget_takes_rounded_noise_only_with_a_delta_limit(lake: Lake):
     """Laplace's delta is in each row, in the ledger, and in the sum that a limit is held against."""
     author = {"author": "author"}
     guarantee = build_bundle(lake.config()).guarantee

@@ -71,7 +71,7 @@ def pythons(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.usefixtures("newest_spark")
-def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
+def test_workers_that_cannot_sanitise_are_found_before_any_draw(
     spark, workspace: Workspace, pythons, monkeypatch: pytest.MonkeyPatch
 ):
     frame = spark.createDataFrame([("a", "x y")], "id string, body string")

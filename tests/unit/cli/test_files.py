@@ -11,7 +11,7 @@ from wordveil.cli.files import local_path, write_report
 from wordveil.errors import ConfigError, SparkJobError
 
 
-def test_a_report_that_cannot_be_written_is_told_before_anything_is_done(tmp_path: Path):
+def test_report_that_cannot_be_written_is_told_before_any_work(tmp_path: Path):
     (tmp_path / "file").write_text("")
     done = []
     with (

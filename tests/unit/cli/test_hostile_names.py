@@ -259,7 +259,7 @@ def test_pages_and_their_pictures_show_names(tmp_path: Path):
     assert "first\nsecond" in render_evaluation(lines), "line breaks act on no page"
 
 
-def test_an_author_is_printed_where_the_stream_lacks_its_characters():
+def test_author_with_characters_the_stream_lacks_is_printed():
     code = "from wordveil.cli import output; output.accept_characters(); output.print_line('\\u6f22')"
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -15,7 +15,7 @@ DAGS = {path.name for path in (ROOT / "airflow_dags").glob("*.py")}
 APPLICATIONS = {path.name for path in (ROOT / "jobs").glob("*.py")}
 
 
-def test_the_dags_are_written_with_their_jobs_and_nothing_is_overwritten(tmp_path: Path):
+def test_dags_are_written_with_their_jobs_and_overwrite_nothing(tmp_path: Path):
     folder = tmp_path / "dags"
     written = write_dags(folder)
     assert {path.name for path in folder.glob("*.py")} == DAGS

@@ -115,7 +115,7 @@ def config(workspace: Workspace) -> Path:
     )
 
 
-def test_a_night_takes_the_three_steps_of_a_release_that_is_opened_once(steps: Steps, config: Path, run: Command):
+def test_night_takes_three_steps_and_opens_the_release_once(steps: Steps, config: Path, run: Command):
     code, out, _ = run(
         *("release", "night", "-c", config, "--param", "day=d1", "--run-id", "night-1", "--full-snapshot", "--json")
     )
@@ -166,7 +166,7 @@ def test_a_gate_that_does_not_pass_ends_the_night(steps: Steps, config: Path, ru
         ("publish_release", OutdatedGateError("the draws are at version 9.")),
     ],
 )
-def test_a_step_that_fails_gives_its_exit_code_and_what_was_done_before(
+def test_failing_step_gives_its_exit_code_and_what_came_before(
     steps: Steps, config: Path, run: Command, tmp_path: Path, step: str, error: WordveilError
 ):
     steps.ends[step] = error

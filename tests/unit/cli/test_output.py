@@ -23,7 +23,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return stream
 
 
-def test_a_digest_and_a_path_are_lines_of_their_own_below_the_table(narrow: io.StringIO):
+def test_digest_and_path_have_their_own_lines_below_the_table(narrow: io.StringIO):
     facts = {"words": 20, "fingerprint": DIGEST, "epsilon_pure_per_token": 8.0, "path": PATH, "[x]": f"[b]{PATH}"}
     output.print_table("Bundle", facts)
     lines = narrow.getvalue().splitlines()

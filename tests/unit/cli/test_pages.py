@@ -137,7 +137,7 @@ def test_a_plan_says_first_how_surely_records_are_linked():
     assert text.index("finds the right one for 99% of the records of 5 words") < text.index("What is released")
 
 
-def test_the_page_of_a_plan_says_what_is_released_and_at_which_price():
+def test_plan_page_says_what_is_released_and_at_which_price():
     text = read_text(PAGES["plan"]())
     for words in (
         "Plan of support",
@@ -271,7 +271,7 @@ def test_bins_of_known_values(values: list[int], bins: tuple[Bin, ...]):
     assert count_bins(np.array(values, np.int64)) == bins
 
 
-def test_columns_of_a_chart_have_positions_in_order_and_heights_by_count():
+def test_chart_columns_have_ordered_places_and_counted_heights():
     bins = (Bin(0, 9, 2), Bin(10, 19, 4), Bin(20, None, 1))
     chart = draw_histogram(bins, {"n_max": 15})
     assert chart is not None
@@ -315,7 +315,7 @@ def test_an_empty_sentence_is_refused():
 
 
 @pytest.mark.parametrize("place", ["s3a://bucket/plan.html", "{file}/plan.html"])
-def test_a_page_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path, place: str):
+def test_page_that_cannot_be_written_is_told_before_any_reading(tmp_path: Path, place: str):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"--html = .*plan\.html: (cannot be written|is on another file system)"):
         check_page(place.format(file=tmp_path / "file"))

@@ -198,7 +198,7 @@ def test_a_page_that_exists_is_refused_before_anything_is_read(tmp_path: Path, r
 
 
 @pytest.mark.parametrize("submitted", [False, True])
-def test_a_gate_that_fails_leaves_one_document_under_spark_submit(
+def test_failing_gate_under_spark_submit_leaves_one_document(
     run: Command, submitted: bool, monkeypatch: pytest.MonkeyPatch
 ):
     """spark-submit writes both streams to its standard output: what reads JSON there must find nothing else."""

@@ -222,7 +222,7 @@ def test_the_statement_of_what_is_public_covers_every_file(value):
         assert word in message
 
 
-def test_settings_of_annoy_enter_the_recipe_and_leave_that_of_the_exact_search_alone():
+def test_annoy_settings_enter_its_recipe_not_the_exact_searchs():
     assert parse_config(base(), "job.yaml").recipe("").settings == {
         "epsilon": 8.0,
         "search": "exact",
@@ -316,7 +316,7 @@ def test_a_name_that_is_nearly_one_without_padding_says_so():
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_a_section_has_the_fields_and_the_defaults_of_the_settings_and_gives_them_back(name: str):
+def test_section_has_settings_fields_defaults_and_returns_them(name: str):
     kind = MECHANISMS[name].settings_type
     required: dict[str, Any] = {"epsilon": 8.0} if kind.has_epsilon() else {}
     required |= {"model": "/lake/generator.npz"} if "model" in kind.input_files else {}
@@ -408,7 +408,7 @@ def test_what_is_left_blank_is_said_to_be_empty():
     ]
 
 
-def test_a_profile_that_does_not_exist_is_the_only_fault_of_the_policy():
+def test_profile_that_does_not_exist_is_the_policys_only_fault():
     """What the other settings mean depends on it."""
     allowed = "allowed: 'strict', 'readable' or 'carrier_phrases'. Did you mean readable?"
     written = changed("text", {"profile": "readble", "repeat": "same"})
@@ -449,7 +449,7 @@ def test_what_a_fault_of_repetition_advises_is_sound():
 
 
 @pytest.mark.parametrize("name", ["budgets", "gate"])
-def test_a_bound_for_any_two_texts_is_refused_where_words_are_drawn_once(name):
+def test_bound_for_any_two_texts_with_repeat_same_is_refused(name):
     """With a hidden length too; a gate can allow repetition, and refuse it."""
     hidden = {"profile": "readable", "case": "lower", "punctuation": "drop", "stop_words": "hide", "repeat": "same"}
     hidden |= {"types": "none", "names": "words"}
@@ -469,7 +469,7 @@ def test_a_bound_for_any_two_texts_is_refused_where_words_are_drawn_once(name):
     assert any("the release also shows repetition" in fault for fault in told)
 
 
-def test_a_column_called_stale_contradicts_a_release_that_adds_one():
+def test_column_called_stale_contradicts_a_release_adding_one():
     settings = {
         **changed("text", {"profile": "strict", "n_max": 64}),
         "input": {"path": "/lake/in", "format": "delta", "id": "id", "text": "body", "keep": ["Stale"]},
@@ -642,7 +642,7 @@ def test_stop_words_come_from_the_package_or_the_file():
 
 
 @pytest.mark.parametrize(("name", "kind"), [*CHOICES.items(), ("profile", Profile)])
-def test_every_choice_of_a_text_policy_is_one_of_the_configuration(name, kind):
+def test_choices_of_a_text_policy_are_all_in_the_configuration(name, kind):
     for choice in kind:
         assert getattr(TextSection(**{name: str(choice)}), name) is choice
     allowed = ", ".join(f"'{choice}'" for choice in kind)

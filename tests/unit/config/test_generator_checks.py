@@ -61,7 +61,7 @@ def test_what_is_no_text_any_more_is_refused(text: dict[str, Any], where: str) -
     parse_config(words, "job.yaml")
 
 
-def test_weights_of_a_private_corpus_need_a_ledger_a_number_and_a_hidden_length() -> None:
+def test_private_weights_need_ledger_number_and_hidden_length() -> None:
     assert faults(PRIVATE) == ["mechanism.corpus"]
     assert faults({"corpus": "private"}, **RELEASE) == ["mechanism.max_records"]
     assert faults({"max_records": 5}) == ["mechanism.max_records"]

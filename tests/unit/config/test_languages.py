@@ -38,7 +38,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return versions
 
 
-def test_a_configuration_that_says_nothing_has_the_policy_that_it_had():
+def test_configuration_without_languages_has_the_policy_it_had():
     plain = parse({}).policy
     assert plain.fingerprint == parse({"language": "en", "other_language": "release"}).policy.fingerprint
     assert (plain.language, plain.other_language, plain.max_unknown_share, plain.packages) == (
@@ -97,7 +97,7 @@ def test_a_draft_refuses_other_languages_where_it_can(installed, there):
     assert parse({**drafted, "n_max": None}).policy.exposes == alone.policy.exposes
 
 
-def test_lists_that_a_language_lacks_are_named_with_what_needs_them():
+def test_lists_a_language_lacks_are_named_with_what_needs_them():
     polish = {"profile": "readable", "n_max": None, "language": "pl", "stop_words": "hide"}
     found = faults(polish)
     assert list(found) == ["text.names"]

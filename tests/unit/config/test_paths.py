@@ -126,7 +126,7 @@ def test_relative_paths_of_a_file_begin_at_its_directory(tmp_path: Path, monkeyp
     }
 
 
-def test_a_directory_with_a_colon_is_named_where_something_is_written_in_it(tmp_path: Path):
+def test_directory_with_a_colon_that_is_written_in_is_named(tmp_path: Path):
     """Although the relative path that is set has none."""
     file = write(tmp_path / "at 03:00", settings())
     with pytest.raises(
@@ -135,7 +135,7 @@ def test_a_directory_with_a_colon_is_named_where_something_is_written_in_it(tmp_
         load_config(file)
 
 
-def test_relative_paths_of_a_mapping_begin_at_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_relative_paths_of_a_mapping_begin_at_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     assert paths_of(parse_config(settings(), "job")) == expected(f"{tmp_path}", f"{tmp_path}/work")
@@ -175,7 +175,7 @@ def test_absolute_paths_and_those_with_a_scheme_stay_as_written(place: str, tmp_
     assert config.input.path == place
 
 
-def test_a_path_to_an_n_gram_model_begins_at_the_files_directory_and_shipped_names_are_no_paths(tmp_path: Path):
+def test_ngram_path_begins_at_files_directory_unless_shipped(tmp_path: Path):
     fluent = {"name": "tree", "epsilon": 8.0, "output": "fluent", "embedding": "demo", "public": True}
     for name, place in (("demo", "demo"), ("./demo", f"{tmp_path}/demo"), ("models", f"{tmp_path}/models")):
         config = load_config(write(tmp_path, settings(mechanism={**fluent, "ngrams": name})))
@@ -185,7 +185,7 @@ def test_a_path_to_an_n_gram_model_begins_at_the_files_directory_and_shipped_nam
         load_config(write(tmp_path, settings(text=text)))
 
 
-def test_a_tilde_is_refused_and_so_is_a_scheme_where_only_the_driver_reads(tmp_path: Path):
+def test_path_with_tilde_or_scheme_for_driver_alone_is_refused(tmp_path: Path):
     wrong = settings(
         input={"path": "~/raw", "id": "ticket", "text": "body", "format": "delta"},
         key={"file": "~/wordveil.key"},
@@ -209,13 +209,13 @@ def test_a_key_that_is_given_for_its_path_is_not_shown(tmp_path: Path):
     assert digits not in str(error.value)
 
 
-def test_tables_inside_each_other_are_found_however_they_are_written(tmp_path: Path):
+def test_tables_inside_each_other_however_written_are_found(tmp_path: Path):
     output = {"path": f"{tmp_path}/lake/support", "format": "delta", "public": "../lake/support/public"}
     with pytest.raises(ConfigError, match=r"output.public = .*: is output.path, or inside it"):
         load_config(write(tmp_path / "conf", settings(output=output)))
 
 
-def test_a_recipe_has_the_names_as_they_are_written_wherever_the_file_is(tmp_path: Path):
+def test_recipe_wherever_the_file_is_has_the_names_as_written(tmp_path: Path):
     here, there = (load_config(write(tmp_path / name, settings())).recipe("") for name in ("a", "b"))
     assert here == there
     assert here.embedding == "../vectors/words.vec"
@@ -244,7 +244,7 @@ def unmarked(model: type[Section], above: str = "") -> Iterator[str]:
             yield f"{above}{name}"
 
 
-def test_every_setting_of_free_text_is_a_path_or_known_to_be_none():
+def test_settings_of_free_text_are_paths_or_known_to_be_none():
     models = [(Config, ""), *((model, "mechanism.") for model in MECHANISM_SECTIONS.values())]
     assert {name for model, above in models for name in unmarked(model, above)} == NO_PATHS
 

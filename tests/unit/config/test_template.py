@@ -124,7 +124,7 @@ def test_a_column_is_never_two_things():
     assert guess.not_kept == ("user_name", "x")
 
 
-def test_partitions_by_author_and_names_of_the_output_are_not_kept():
+def test_partitions_by_author_or_named_as_output_are_not_kept():
     guess = guess_columns(
         columns("id:int", "body:string", "day:string*", "customer:string*", "status:string*", "__x:int*")
     )
@@ -203,7 +203,7 @@ def dag_parameters() -> list[str]:
 
 
 @pytest.mark.parametrize("day", ["ds:string*", "event_date:date*", "dt:string*"])
-def test_a_release_is_drafted_whole_and_shows_the_slice_that_the_dag_names(day):
+def test_release_draft_is_whole_and_shows_the_slice_of_the_dag(day):
     """It reads the whole table: a slice would hide that other days were edited, or deleted."""
     text, config = release_of("ticket_id:bigint", "body:string", "customer:string", day, "secret:string")
     name = day.partition(":")[0]
@@ -258,7 +258,7 @@ def test_a_draft_says_whether_rows_were_read(kind, reads):
     assert "files were read" not in text
 
 
-def test_the_shipped_configurations_read_the_slice_that_the_dag_names():
+def test_shipped_configurations_read_the_slice_the_dag_names():
     for name in ("release.yaml", "nightly.yaml"):
         raw = yaml.safe_load((ROOT / "conf" / name).read_text("utf-8"))
         check_params(raw["input"].get("where"), parse_params(dag_parameters()))
@@ -345,7 +345,7 @@ def test_facts_and_names():
     assert table_name("s3://a/b/tickets.parquet/") == "tickets"
 
 
-def test_a_draft_in_another_directory_names_the_key_where_its_command_writes_it():
+def test_draft_in_another_directory_names_the_key_written_there():
     table = columns("id:int", "body:string")
     text = draft_config("../raw", table, guess_columns(table), "parquet", Path("my conf"))
     assert "\n  path: ../raw\n" in text

@@ -54,7 +54,7 @@ def rows(record_settings, bundle):
 
 
 @pytest.mark.parametrize("output", ["sequence", "bag"])
-def test_a_whole_text_costs_all_its_tokens_however_few_words_differ(bundles, output):
+def test_whole_text_costs_all_tokens_however_few_words_differ(bundles, output):
     policy = replace(PADDED, output=output)
     privacy, tokens = rows(settings(policy), bundles["texts"])
     price = 6 * bundles["texts"].guarantee.pure
@@ -66,7 +66,7 @@ def test_a_whole_text_costs_all_its_tokens_however_few_words_differ(bundles, out
     assert {row["composition"] for row in privacy} == {output}
 
 
-def test_a_visible_length_pays_for_the_tokens_drawn_in_the_same_composition(bundles, tmp_path):
+def test_visible_length_pays_for_drawn_tokens_as_whole_text(bundles, tmp_path):
     bundle = claiming(open_bundle(write_toy_bundle(tmp_path)))
     privacy, tokens = rows(settings(TextPolicy()), bundle)
     assert [(row["composition"], row["tokens"], row["epsilon_pure"]) for row in privacy] == [
@@ -77,7 +77,7 @@ def test_a_visible_length_pays_for_the_tokens_drawn_in_the_same_composition(bund
     assert tokens == [6, 1, 0]
 
 
-def test_a_record_of_a_private_corpus_pays_for_every_record_that_is_ever_drawn(bundles):
+def test_private_corpus_record_pays_for_every_record_ever_drawn(bundles):
     privacy, tokens = rows(settings(limit=1000), bundles["private"])
     bundle = bundles["private"]
     assert {(row["composition"], row["tokens"]) for row in privacy} == {("corpus", 6000)}
@@ -98,7 +98,7 @@ def test_a_budget_below_what_all_draws_cost_is_refused_at_once(bundles):
     assert find_budget_faults(Budget("pure", terms.relation, record=single, delta=1e-6), facts) == []
 
 
-def test_draws_from_a_private_corpus_share_a_metric_only_at_one_price(bundles):
+def test_private_corpus_draws_share_a_metric_only_at_one_price(bundles):
     guarantee = bundles["private"].guarantee
     base = charge_corpus(guarantee, WEIGHTS, 6, 1000)
     assert base == charge_corpus(guarantee, WEIGHTS, 6, 1000)
@@ -116,7 +116,7 @@ def test_draws_from_a_private_corpus_share_a_metric_only_at_one_price(bundles):
     assert guarantee.metric.identifier not in {one.metric.identifier for one in [base, *others]}
 
 
-def test_private_weights_draw_nowhere_but_where_draws_are_counted(bundles):
+def test_private_weights_draw_only_where_draws_are_counted(bundles):
     with pytest.raises(BundleError, match="every draw costs every record"):
         release_terms(settings(), bundles["private"])
     with pytest.raises(BundleError, match=r"text\.length: pad"):
@@ -126,7 +126,7 @@ def test_private_weights_draw_nowhere_but_where_draws_are_counted(bundles):
             release_terms(settings(limit=10), bundles[name])
 
 
-def test_what_destroys_a_text_is_refused_for_a_mechanism_that_reads_it(bundles):
+def test_policy_that_destroys_texts_a_mechanism_reads_is_refused(bundles):
     repeated = replace(PADDED, repeat="same", refused="quarantine")
     with pytest.raises(BundleError, match=r"text.repeat same contradicts mechanism.name: laplace"):
         bundles["texts"].check_policy(repeated)
@@ -148,7 +148,7 @@ def test_a_mechanism_hears_the_public_length_of_each_column(bundles):
     assert heard == [(6,), (4, 2)]
 
 
-def test_the_composition_follows_from_the_class_and_the_settings_alone(bundles):
+def test_composition_follows_from_class_and_settings_alone(bundles):
     words, texts = (type(bundles[name].mechanism) for name in ("words", "texts"))
     assert compose(words, PADDED) is Composition.SEQUENCE
     assert compose(texts, PADDED) is Composition.TEXT

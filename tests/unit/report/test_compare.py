@@ -55,7 +55,7 @@ def test_equal_figures_stand_beside_each_other():
         (make_score("a", INFINITE), make_score("a", INFINITE), None, True, Change.SAME),
     ],
 )
-def test_a_difference_is_judged_by_its_intervals_and_its_direction(first, second, difference, overlap, change):
+def test_difference_is_judged_by_its_intervals_and_direction(first, second, difference, overlap, change):
     pair = ScorePair(first, second)
     assert pair.difference == (None if difference is None else pytest.approx(difference))
     assert (pair.do_intervals_overlap, pair.change) == (overlap, change)
@@ -103,7 +103,7 @@ def test_the_comparison_is_plain_data():
     }
 
 
-def test_both_are_one_evaluation_in_which_what_is_equal_is_there_once():
+def test_merged_evaluations_hold_what_is_equal_once():
     merged = compare_evaluations(FIRST, SECOND, ("old", "new")).merge()
     assert {score.subject for score in merged.scores} == {"original", "old: release", "new: release"}
     assert merged.facts == {"release": "support | support", "epsilon": "8 | 8"}

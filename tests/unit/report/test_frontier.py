@@ -65,7 +65,7 @@ def test_the_utility_is_the_mean_of_what_all_subjects_have():
     assert found.points[0].utility.high - found.points[0].utility.value == pytest.approx(0.02 / np.sqrt(2))
 
 
-def test_accuracies_are_the_utility_however_many_other_figures_there_are():
+def test_frontier_with_many_figures_takes_accuracy_as_utility():
     scores = pair("a", 0.5, 0.1) + pair("b", 0.7, 0.3)
     scores += [make_score(name, 0.2, task=task, figure="gain") for name in "ab" for task in ("x", "y", "z")]
     found = only(scores)
@@ -75,7 +75,7 @@ def test_accuracies_are_the_utility_however_many_other_figures_there_are():
     assert [one.utility.value for one in others.points] == pytest.approx([0.2, 0.2])
 
 
-def test_subjects_of_other_chance_levels_have_a_picture_of_their_own():
+def test_subjects_of_other_chance_levels_have_their_own_picture():
     four = [*pair("a", 0.5, 0.1), *pair("b", 0.7, 0.3), *pair("c", 0.6, 0.5), *pair("d", 0.8, 0.6)]
 
     def change(chance: float) -> list[Score]:

@@ -94,7 +94,7 @@ def test_a_release_is_judged_in_sentences_first():
     )
 
 
-def test_every_figure_has_its_interval_its_chance_its_count_and_its_definition():
+def test_page_figures_have_interval_chance_count_and_definition():
     evaluation = make_evaluation()
     page = render_evaluation(evaluation)
     said, elements = read_text(page), Elements(page)

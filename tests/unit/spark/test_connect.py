@@ -65,7 +65,7 @@ def test_jobs_take_no_session_of_connect():
         check_any(make_session("sc://localhost"))
 
 
-def test_other_versions_and_sessions_beside_classic_functions_are_refused(monkeypatch: pytest.MonkeyPatch):
+def test_session_of_other_version_or_beside_classic_is_refused(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(PlatformError, match=r"needs Spark 4\.1 on both sides.*the server runs Spark 4\.0\.1"):
         check_session(make_session("sc://localhost", version="4.0.1"))
     monkeypatch.setattr(connect, "is_remote", lambda: False)

@@ -49,7 +49,7 @@ def test_one_label_cannot_be_told_apart():
     assert split_rows(["a", "a", "", None], 0.5, 2, 0) is None
 
 
-def test_what_is_recovered_of_single_words_is_measured_on_all_words(workspace: Workspace):
+def test_recovery_of_single_words_is_measured_on_all_words(workspace: Workspace):
     bundle = build_bundle(workspace.config())
     scores = measure_words(bundle)
     assert scores
@@ -108,7 +108,7 @@ def prepared(workspace: Workspace, mechanism: dict[str, object], **evaluation: o
     return context, make_pairs(context)
 
 
-def test_an_attack_finds_authors_where_words_are_kept_and_is_repeatable(workspace: Workspace):
+def test_attack_where_words_are_kept_finds_authors_repeatably(workspace: Workspace):
     """The texts that an attacker knows are drawn with another key than those that it attacks. Were they the same draws,
     an attacker on hidden words would still learn nothing of the others.
     """
@@ -132,7 +132,7 @@ def test_a_sample_without_authors_or_with_few_says_so(workspace: Workspace):
     assert attack_authors(context, nobody, 0) is None
 
 
-def test_the_encoder_of_the_configuration_measures_similarity_and_linkage(workspace: Workspace, monkeypatch):
+def test_configured_encoder_measures_similarity_and_linkage(workspace: Workspace, monkeypatch):
     asked = install_sentence_transformers(monkeypatch)
     found = {}
     for encoder in ("weighted-bag", "mean-vector", "sentence-transformers:some/model"):
@@ -147,7 +147,7 @@ def test_the_encoder_of_the_configuration_measures_similarity_and_linkage(worksp
     assert asked == ["some/model"]
 
 
-def test_an_encoder_whose_package_is_missing_is_refused_before_anything_is_read(workspace: Workspace, monkeypatch):
+def test_encoder_lacking_its_package_is_refused_before_reading(workspace: Workspace, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     config = workspace.config(mechanism=WEAK, evaluation={"encoder": "sentence-transformers:some/model"})
     words = "evaluation.encoder = sentence-transformers:some/model: .* `pip install sentence-transformers`, or set"

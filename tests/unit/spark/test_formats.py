@@ -57,7 +57,7 @@ def write(path: Path, name: str) -> Path:
         ("t.feather", "Arrow."),
     ],
 )
-def test_another_format_is_named_and_converted_by_what_the_message_says(tmp_path, monkeypatch, name, kind):
+def test_other_format_is_named_and_converted_as_the_message_says(tmp_path, monkeypatch, name, kind):
     monkeypatch.chdir(write(tmp_path, name).parent)
     with pytest.raises(InputError) as error:
         require_parquet("--from", name)
@@ -94,7 +94,7 @@ def test_what_nobody_can_convert_in_a_line_is_named_too(tmp_path):
         assert "Write it as Parquet first" in str(error.value)
 
 
-def test_parquet_by_any_name_and_what_is_not_here_is_left_to_spark(tmp_path):
+def test_parquet_by_any_name_or_absent_files_are_left_to_spark(tmp_path):
     pq.write_table(TABLE, tmp_path / "t.csv")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "t.csv").read_bytes()[:40])
     (tmp_path / "empty").mkdir()
@@ -124,7 +124,7 @@ def test_a_file_that_spark_cannot_read_is_named_whole(file, said):
     assert said in describe_cause(error)
 
 
-def test_what_spark_says_of_a_path_is_passed_on_without_credentials():
+def test_spark_message_of_a_path_is_passed_without_credentials():
     said = "[PATH_NOT_FOUND] Path does not exist: s3a://KEY:a/b@lake/raw?sig=b/c. SQLSTATE: 42K03"
     found = describe_cause(AnalysisException(said))
     assert found.endswith("Path does not exist: s3a://***@lake/raw?sig=*** SQLSTATE: 42K03")
@@ -140,7 +140,7 @@ def test_what_spark_says_of_a_path_is_passed_on_without_credentials():
         ("t.feather", "by its name it is Arrow. Convert it: python -c"),
     ],
 )
-def test_an_input_of_another_format_is_read_by_what_the_message_says(tmp_path, name, said):
+def test_input_of_another_format_is_read_as_the_message_says(tmp_path, name, said):
     file = write(tmp_path, name)
     with pytest.raises(InputError) as error:
         require_format(str(file), "parquet")

@@ -54,7 +54,7 @@ def test_a_plain_table_is_planned_without_spark(workspace: Workspace):
 @pytest.mark.parametrize(
     "mechanism", [{"name": "tree", "clusters": [4], "least": 2, "epsilon": 6.0}, {"name": "laplace", "epsilon": 5.0}]
 )
-def test_a_samples_median_record_is_among_those_whose_linkage_is_forecast(workspace: Workspace, mechanism: Any):
+def test_linkage_forecast_of_a_sample_includes_its_median_record(workspace: Workspace, mechanism: Any):
     """By the words that are drawn for it: at most the public length. Laws that are not known are estimated."""
     workspace.write_corpus(corpus(3))
     config = workspace.config(mechanism=mechanism)
@@ -81,7 +81,7 @@ def test_a_samples_median_record_is_among_those_whose_linkage_is_forecast(worksp
     assert ("estimates the mechanism's laws" in linked) == (mechanism["name"] == "laplace") != linkage.is_exact
 
 
-def test_linkage_is_not_forecast_where_the_order_of_words_is_hidden(workspace: Workspace):
+def test_linkage_with_hidden_order_of_words_is_not_forecast(workspace: Workspace):
     workspace.write_corpus(corpus(3))
     config = workspace.config(text={"profile": "strict", "n_max": 24, "output": "bag"})
     build_bundle(config)

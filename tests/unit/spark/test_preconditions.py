@@ -79,7 +79,7 @@ def test_another_key_is_refused():
         journal_of(begun(FIRST)).check_key(MasterKey(bytes(range(32, 64))))
 
 
-def test_other_terms_are_named_whole_with_the_setting_that_changed():
+def test_changed_terms_are_named_whole_with_the_changed_setting():
     old, new = "a" * 64, "b" * 64
     terms = {**TERMS, "policy_fingerprint": old}
     settings = {"text.n_max": "256", "text.case": "lower", "mechanism.epsilon": "8.0"}
@@ -132,11 +132,11 @@ def test_a_feed_leads_to_the_same_version_and_to_later_ones(version: int):
         ({"budgets": {"record": 1.0}}, False),
     ],
 )
-def test_runs_read_the_same_if_nothing_they_read_or_refuse_differs(changes: dict[str, Any], same: bool):
+def test_runs_with_equal_input_and_refusals_read_the_same(changes: dict[str, Any], same: bool):
     assert FIRST.reads_as(replace(FIRST, **changes)) is same
 
 
-def test_records_without_an_id_are_counted_over_the_finished_runs_of_a_slice():
+def test_records_without_id_are_counted_over_a_slices_ended_runs():
     other = replace(FIRST, run_id="night-2", where="day = 'x'")
     again = replace(FIRST, run_id="night-3")
     open_run = replace(FIRST, run_id="night-4")

@@ -14,7 +14,7 @@ SEEDS = 3000
 
 
 @pytest.mark.parametrize("counts", [UNEVEN, {"a": 10}, {"a": 0, "b": 9}, {f"f{n:04d}": 1 for n in range(900)}, {}])
-def test_as_many_as_were_asked_for_and_never_more_than_a_file_has(counts: dict[str, int]):
+def test_spread_takes_as_many_as_asked_and_never_beyond_a_file(counts: dict[str, int]):
     for rows, seed in product((1, 7, 33, 500, 899, 2700, 5000), range(20)):
         taken = spread_records(counts, rows, seed)
         assert sum(taken.values()) == min(rows, sum(counts.values()))
@@ -44,7 +44,7 @@ def test_each_record_has_the_same_chance(rows: int):
     assert any(abs(a_file / count - chance) > 5 * deviation for count in UNEVEN.values())
 
 
-def test_many_files_are_left_alone_and_the_others_lie_all_over_the_table():
+def test_spread_over_many_files_takes_few_all_over_the_table():
     counts = {f"part-{number:05d}": 1000 for number in range(10_000)}
     for seed in range(10):
         taken = spread_records(counts, 1000, seed)
@@ -63,7 +63,7 @@ def test_a_seed_gives_the_same_again_and_another_one_another():
     assert len({new_seed() for _ in range(20)}) == 20
 
 
-def test_of_each_file_as_many_as_are_wanted_are_kept_each_with_the_same_chance():
+def test_choice_keeps_the_wanted_of_each_file_with_equal_chance():
     files = ["a"] * 9 + ["b"] * 4 + ["c"]
     hits = np.zeros(len(files))
     for seed in range(SEEDS):

@@ -120,7 +120,7 @@ def test_words_at_every_place_of_a_block(kind: str, hyphens: str) -> None:
 
 
 @EVERY
-def test_a_placeholder_that_marks_no_token_is_a_control_character(kind: str, hyphens: str) -> None:
+def test_placeholder_that_marks_no_token_is_a_control_character(kind: str, hyphens: str) -> None:
     texts = [
         f"{'a' * size}{sign}\x02{after}" for size in range(18) for sign in ("", "'", " ") for after in ("", "b", "é")
     ]
@@ -148,7 +148,7 @@ def test_characters_beyond_the_table_are_in_no_word() -> None:
     assert unicodedata.is_normalized("NFC", beyond)
 
 
-def test_texts_that_the_form_changes_are_known_by_their_characters() -> None:
+def test_texts_changed_by_the_form_are_known_by_their_characters() -> None:
     """No two characters that are stable on their own become another one together."""
     seconds = {
         unicodedata.normalize("NFD", chr(point))[1:] for point in range(0x110000) if not 0xD800 <= point < 0xE000

@@ -55,7 +55,7 @@ def test_words(kind, text, expected):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_dictionary_finds_fewer_words_than_there_are_characters(kind):
+def test_dictionary_finds_fewer_words_than_there_are_characters(kind):
     text = "昨日は天気が良かったので、友達と一緒に公園を散歩しました。"
     assert len(words(kind, text)) < len(words("characters", text))
 
