@@ -244,6 +244,7 @@ def test_what_was_charged_comes_back_at_no_price(states: States, lost: bool, hid
     assert (lake.spent(), lake.reserved()) == ({**spent, **dict.fromkeys(lake.spent().keys() - spent.keys(), 0)}, 0)
 
 
+@pytest.mark.long
 def test_whether_a_text_came_back_decides_over_no_record(drawn: Lake):
     """Two records have the texts A, B, A and A, B, C, and then each another one, and each another author. The same
     happens to both, to the other records of their authors, and to what is left of their limits.

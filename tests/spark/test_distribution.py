@@ -73,7 +73,7 @@ import json, sys
 from pathlib import Path
 import pyspark
 from wordveil.config.load import load_config
-from wordveil.spark.sanitise import job
+from wordveil.spark.sanitise import distribution, job
 from wordveil.spark.sanitise.distribution import distribute
 from wordveil.spark.platform.session import build_session
 
@@ -86,7 +86,7 @@ def hidden(spark, bundle, how):
     bundle.path.rename(bundle.path.with_name("hidden"))  # executors cannot read the driver's path
     return sent
 
-plain = job.distribute_model
+plain = distribution.distribute_model
 
 def hidden_model(spark, model, how):
     sent = plain(spark, model, how)
@@ -95,7 +95,7 @@ def hidden_model(spark, model, how):
         model.path.joinpath("counts.bin").unlink()  # the manifest alone is looked at after this
     return sent
 
-job.distribute, job.distribute_model = hidden, hidden_model
+distribution.distribute, distribution.distribute_model = hidden, hidden_model
 report = job.run_sanitise(config, lambda: spark)
 work = Path(pyspark.__file__).parent / "work"
 copies = [path for path in work.rglob("index.bin") if path.is_file()]

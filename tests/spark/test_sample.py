@@ -15,6 +15,7 @@ from wordveil.assembly.bundles import build_bundle
 from wordveil.cli import app
 from wordveil.errors import BundleError, ConfigError, SparkJobError
 from wordveil.spark.input.inspect import read_columns
+from wordveil.spark.plan import sample
 from wordveil.spark.plan.sample import MAX_RECORDS, MAX_SEED, MAX_WINDOWS, check_preview, make_preview, spread_records
 from wordveil.spark.platform.versions import from_arrow
 
@@ -87,7 +88,7 @@ def damage(file: Path) -> None:
 @pytest.mark.parametrize("kind", ["delta", pytest.param("parquet", marks=pytest.mark.long)])
 def test_only_the_files_that_were_chosen_are_read(spark, workspace: Workspace, monkeypatch, kind: str):
     """All others hold a footer and damaged data: reading one of them fails."""
-    monkeypatch.setattr(spread_records, "__defaults__", (2,))
+    monkeypatch.setattr(sample, "MAX_WINDOWS", 2)
     path = workspace.root / "corpus"
     if kind == "parquet":
         workspace.write_corpus(corpus(4000), files=8)

@@ -180,7 +180,7 @@ def session(master: str, **options: str) -> SimpleNamespace:
     given = {"spark_master": master, **options}
     conf = SimpleNamespace(get=lambda name, default=None: given.get(name.replace(".", "_"), default))
     context = SimpleNamespace(master=master, getConf=lambda: conf)
-    return SimpleNamespace(sparkContext=context, conf=conf, _jsparkSession=None)
+    return SimpleNamespace(sparkContext=context, conf=conf, _jsparkSession=None, version="4.1")
 
 
 def test_sessions_of_ones_own_are_checked_too():

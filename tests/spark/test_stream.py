@@ -143,6 +143,7 @@ def test_what_is_put_back_from_a_copy_is_refused(stream: Stream):
     assert {name: tokens for name, tokens in lake.spent().items() if not name.startswith("s4-")} == spent
 
 
+@pytest.mark.long
 def test_a_landing_table_that_was_restored_is_refused(stream: Stream):
     """Delta keeps the number of the last batch, but not its rows. Without the checkpoint they land again."""
     lake = stream.lake

@@ -6,6 +6,7 @@ import copy
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -145,4 +146,6 @@ def corpus_with_authors(count: int, seed: int = 0, authors: int = 4) -> pa.Table
 
 def read_delta(path: Path) -> list[dict[str, Any]]:
     """All rows of a Delta table as it is now, without Spark, which takes a second for a few rows."""
-    return DeltaTable(path).to_pyarrow_table().to_pylist()
+    with TemporaryDirectory() as plain:  # deltalake refuses control characters in paths
+        copied = shutil.copytree(path, plain, dirs_exist_ok=True)
+        return DeltaTable(copied).to_pyarrow_table().to_pylist()
