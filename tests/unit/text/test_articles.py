@@ -10,7 +10,7 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text.articles import find_vowels
 from wordveil.text.codec import Codec, Encoded
 from wordveil.text.policy import with_profile
-from wordveil.text.types.classes import CLASSES, readable_actions
+from wordveil.text.types.classes import CLASSES, newest_version, readable_actions
 from wordveil.text.types.lists import PublicLists
 
 WORDS = ["apple", "tree", "hour", "union"]
@@ -105,7 +105,7 @@ TEXTS = (
 def test_the_article_before_a_token_says_nothing_of_it(text: str, action: str):
     """Whatever happens to the token, and whichever the article was."""
     types = {kind: action for kind, entry in CLASSES.items() if action in entry.allowed}
-    by = codec(types=types, names="gazetteer")
+    by = codec(types=types, names="gazetteer", types_version=newest_version())
     both = encode(by, text, f"{text[0]}{text[2:]}")
     data, bounds = both.skeleton.serialise()
     assert bytes(data[bounds[0] : bounds[1]]) == bytes(data[bounds[1] : bounds[2]])

@@ -189,7 +189,7 @@ CLASS = {
 }
 
 
-@pytest.mark.parametrize("kind", CLASS)
+@pytest.mark.parametrize("kind", TYPES)
 def test_surrogate_is_of_its_form(kind):
     assert all(re.fullmatch(CLASS[kind], value) for value in draw(kind, SURROGATE))
 
