@@ -292,11 +292,14 @@ class Mechanism(ABC, Generic[Settings]):
         return None
 
     def stay_probabilities(self, words: Int32) -> Float64 | None:  # noqa: ARG002 - if known
-        """Compute the probability that each word stays itself, float64 ``(count,)``, or None if it needs draws."""
+        """Compute the probability that each of ``words``, int32 ``(count,)``, stays itself: float64 ``(count,)``.
+
+        Return None if it must be estimated from draws.
+        """
         return None
 
     def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64 | None:
-        """Compute the probabilities that words stay themselves at other epsilons, close enough for previews.
+        """Compute the probabilities that ``words``, int32 ``(count,)``, stay at other epsilons, for previews.
 
         Returns float64 ``(epsilons, count)``, a row of NaN if there is no such mechanism; or None like
         :meth:`measure_at`.
