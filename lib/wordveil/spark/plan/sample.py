@@ -225,7 +225,8 @@ def check_preview(
         shown, unknown = sort_words(words.split(","), config.policy, bundle.vocabulary)
     elif not bundle.mechanism.reads_context:
         shown = default_words(bundle.vocabulary)
-    sanitiser = BundleSanitiser(bundle, config.policy, find_ngrams(config), config.text_columns)
+    ngrams = find_ngrams(config) if rows is not None else None  # words alone are drawn without it
+    sanitiser = BundleSanitiser(bundle, config.policy, ngrams, config.text_columns)
     return PreviewRequest(sanitiser, config.source, config.mechanism, rows, shown, unknown, seed)
 
 
