@@ -192,7 +192,7 @@ CLASS = {
 }
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", CLASS)
 def test_surrogate_is_of_its_form(kind):
     assert all(re.fullmatch(CLASS[kind], value) for value in draw(kind, SURROGATE))
 
