@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -26,6 +28,12 @@ def codec(articles: str = "agree", **settings: object) -> Codec:
 
 def encode(by: Codec, *texts: str) -> Encoded:
     return by.encode(pa.array(texts))
+
+
+def split_skeleton(encoded: Encoded) -> list[bytes]:
+    """What of each record is copied."""
+    data, offsets = encoded.skeleton.serialise()
+    return [bytes(data[start:end]) for start, end in itertools.pairwise(offsets)]
 
 
 def write(text: str, drawn: str, **settings: object) -> str:
@@ -58,8 +66,9 @@ def test_the_article_is_that_of_the_drawn_word(text, vowel, consonant):
     assert write(text, "tree") == consonant
 
 
-def test_copied_articles_stay_where_nothing_else_is_asked_for():
+def test_other_punctuation_and_copied_articles():
     assert write("An apple, a tree", "tree", articles="copy") == "An tree, a tree"
+    assert write("a tree", "apple", punctuation="drop") == "an apple"
 
 
 def test_each_article_follows_its_own_word_in_its_own_record():
@@ -72,8 +81,7 @@ def test_each_article_follows_its_own_word_in_its_own_record():
 
 def test_texts_that_differ_in_articles_alone_show_the_same():
     def shown(articles: str, text: str, capitals: str = "match") -> bytes:
-        skeleton = encode(codec(articles, stop_word_capitals=capitals), text).skeleton
-        return skeleton.serialise()[0].tobytes()
+        return split_skeleton(encode(codec(articles, stop_word_capitals=capitals), text))[0]
 
     assert shown("agree", "an apple, A tree") == shown("agree", "a tree, A tree")
     assert shown("copy", "an apple, A tree") != shown("copy", "a tree, A tree")
@@ -82,12 +90,7 @@ def test_texts_that_differ_in_articles_alone_show_the_same():
     assert shown("copy", "AN tree", "replace") != shown("copy", "A tree", "replace")
     for gap in (", ", ") ", "-", " \u2013 ", "  ", "\n"):
         assert shown("agree", f"an{gap}tree") == shown("agree", f"a{gap}tree")
-    different = {shown("agree", text) for text in ("a tree", "A tree", "tree tree", "the tree", "tree a")}
-    assert len(different) == 5
-
-
-def test_dropped_punctuation_leaves_articles_before_their_words():
-    assert write("a tree", "apple", punctuation="drop") == "an apple"
+    assert len({shown("agree", text) for text in ("a tree", "A tree", "tree tree", "the tree", "tree a")}) == 5
 
 
 TEXTS = (
@@ -100,21 +103,22 @@ TEXTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("action", ["resample", "mask", "tag", "surrogate", "words"])
-def test_the_article_before_a_token_says_nothing_of_it(text: str, action: str):
+def test_the_article_before_a_token_says_nothing_of_it(action: str):
     """Whatever happens to the token, and whichever the article was."""
     types = {kind: action for kind, entry in CLASSES.items() if action in entry.allowed}
     by = codec(types=types, names="gazetteer", types_version=newest_version())
-    both = encode(by, text, f"{text[0]}{text[2:]}")
-    data, bounds = both.skeleton.serialise()
-    assert bytes(data[bounds[0] : bounds[1]]) == bytes(data[bounds[1] : bounds[2]])
-    values = pa.array(["8"] * (len(both.shown.kinds) if both.shown else 0), pa.string())
-    for drawn, written in (("tree", ["5"] * len(values)), ("apple", ["80"] * len(values))):
-        ids = np.full(len(both.ids), WORDS.index(drawn), np.int32)
-        first, second = by.decode(ids, both.offsets, both.skeleton, pa.array(written, pa.string())).to_pylist()
-        assert first == second
-        assert drawn == "apple" or not first.lower().startswith("an")
+    for text in TEXTS:
+        both = encode(by, text, f"{text[0]}{text[2:]}")
+        one, other = split_skeleton(both)
+        assert one == other, text
+        count = len(both.shown.kinds) if both.shown else 0
+        for drawn, value in (("tree", "5"), ("apple", "80")):
+            ids = np.full(len(both.ids), WORDS.index(drawn), np.int32)
+            values = pa.array([value] * count, pa.string())
+            first, second = by.decode(ids, both.offsets, both.skeleton, values).to_pylist()
+            assert first == second
+            assert drawn == "apple" or not first.lower().startswith("an")
 
 
 @pytest.mark.parametrize(
@@ -152,50 +156,41 @@ def test_the_article_before_a_token_is_that_of_its_value(text: str, value: str, 
 @pytest.mark.parametrize(
     "settings", [{"unknown": "drop"}, {"digits": "drop"}, {"punctuation": "drop", "unknown": "drop"}]
 )
-@pytest.mark.parametrize(
-    "rest", ["{}8x8", " {}8x8", " {}8x8 of", " {}8x8 tree", " ({}8x8) tree", " {}8x8, tree", " {}8x8 and"]
-)
-def test_the_article_before_a_dropped_word_says_nothing_of_it(settings: dict[str, str], rest: str):
+def test_the_article_before_a_dropped_word_says_nothing_of_it(settings: dict[str, str]):
     by = codec(**settings)
-    both = encode(by, *(f"tree {article}{rest.format('')}" for article in ("a", "an")))
-    data, bounds = both.skeleton.serialise()
-    assert bytes(data[bounds[0] : bounds[1]]) == bytes(data[bounds[1] : bounds[2]])
-    ids = np.full(len(both.ids), WORDS.index("apple"), np.int32)
-    first, second = by.decode(ids, both.offsets, both.skeleton).to_pylist()
-    assert first == second
+    for rest in ("8x8", " 8x8", " 8x8 of", " 8x8 tree", " (8x8) tree", " 8x8, tree", " 8x8 and"):
+        both = encode(by, *(f"tree {article}{rest}" for article in ("a", "an")))
+        one, other = split_skeleton(both)
+        assert one == other
+        ids = np.full(len(both.ids), WORDS.index("apple"), np.int32)
+        first, second = by.decode(ids, both.offsets, both.skeleton).to_pylist()
+        assert first == second
+
+
+SMALL = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 
 
 def name_number(number: int) -> str:
     """The first word of a number in English."""
-    teens = (
-        *("ten", "eleven", "twelve", "thirteen", "fourteen"),
-        *("fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-    )
-    small = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", *teens)
     while number >= 1000:
         number //= 1000
-    if number >= 100:
-        return small[number // 100]
-    if number < 20:
-        return small[number]
-    return ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")[number // 10 - 2]
+    number = number // 100 if number >= 100 else number
+    return SMALL[number] if number < 20 else TENS[number // 10 - 2]
 
 
 @pytest.mark.parametrize("form", ["{}", "{:,}", "(${}"])
-@pytest.mark.sweep
 def test_the_article_before_a_number_is_that_of_its_words(form: str):
-    numbers = range(1_000_001)
+    numbers = [*range(20_000), *range(20_000, 1_000_001, 89)]
     vowels = [word[0] in "aeiou" and word != "one" for word in map(name_number, numbers)]
     assert find_vowels(pa.array(map(form.format, numbers), pa.string())).tolist() == vowels
 
 
-@pytest.mark.parametrize("word", ["apple", "egg", "only", "under", "usher", "utter", "unimportant", "hour", "honour"])
-def test_these_take_an(word):
-    assert find_vowels(pa.array([word, word.upper()])).all()
-
-
-@pytest.mark.parametrize(
-    "word", ["tree", "europe", "ewe", "one", "union", "use", "utility", "ukraine", "honey", "year"]
-)
-def test_these_take_a(word):
-    assert not find_vowels(pa.array([word, word.upper()])).any()
+def test_the_article_before_a_word_is_that_of_its_sound():
+    an = ["apple", "egg", "only", "under", "usher", "utter", "unimportant", "hour", "honour"]
+    a = ["tree", "europe", "ewe", "one", "union", "use", "utility", "ukraine", "honey", "year"]
+    for words, expected in ((an, True), (a, False)):
+        assert find_vowels(pa.array([*words, *map(str.upper, words)])).tolist() == [expected] * 2 * len(words)

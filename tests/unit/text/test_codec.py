@@ -24,6 +24,7 @@ VOCABULARY = Vocabulary(pa.array(WORDS))
 STOPS = ("42", "don't", "of", "the")
 PAD, UNKNOWN = "PAD", "?"
 NAMES = [*WORDS, PAD, UNKNOWN]
+READABLE = {"punctuation": "keep", "case": "restore", "stop_words": "keep", "digits": "keep", "unknown": "keep"}
 COPYING = {"case": "restore", "punctuation": "keep", "controls": "drop"}
 
 
@@ -74,80 +75,52 @@ def test_no_records():
         assert codec(**policy).decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist() == []
 
 
-def test_curly_apostrophes_are_looked_up_as_straight_ones():
+def test_apostrophes_and_composition_do_not_matter_to_the_lookup():
     assert hidden("don’t don't DON’T") == ["don't"] * 3
-
-
-def test_decomposed_words_are_looked_up_as_composed_ones():
     assert hidden(unicodedata.normalize("NFD", "été Été")) == ["été", "été"]
 
 
 @pytest.mark.parametrize(
-    ("case", "expected"),
+    ("text", "policy", "symbols", "output"),
     [
-        ("lower", ["cat", "cat", "cat", UNKNOWN]),
-        ("restore", ["cat", "cat", "cat", UNKNOWN]),
-        ("exact", ["cat", UNKNOWN, UNKNOWN, "Paris"]),
+        ("cat Cat CAT Paris", {"case": "lower"}, ["cat", "cat", "cat", UNKNOWN], "a a a a"),
+        ("cat Cat CAT Paris", {"case": "restore"}, ["cat", "cat", "cat", UNKNOWN], "a A A A"),
+        ("cat Cat CAT Paris", {"case": "exact"}, ["cat", UNKNOWN, UNKNOWN, "Paris"], "a a a a"),
+        ("the zebra cat", {"unknown": "mask"}, ["the", UNKNOWN, "cat"], "a a a"),
+        ("the zebra cat", {"unknown": "drop"}, ["the", "cat"], "a a"),
+        ("the zebra cat", {"unknown": "keep"}, ["the", "cat"], "a zebra a"),
+        ("cat 7up x²", {"digits": "hide"}, ["cat", "7up", UNKNOWN], "a a a"),
+        ("cat 7up x²", {"digits": "drop"}, ["cat"], "a"),
+        ("cat 7up x²", {"digits": "keep"}, ["cat"], "a 7up x²"),
+        ("The cat OF don’t", {"stop_words": "hide"}, ["the", "cat", UNKNOWN, "don't"], "a a a a"),
+        ("The cat OF don’t", {"stop_words": "drop"}, ["cat"], "a"),
+        ("The cat OF don’t", {"stop_words": "keep"}, ["cat"], "The a OF don’t"),
+        ("Cat 7 8 9 sat", {"case": "restore", "digits": "drop"}, ["cat", "sat"], "A a"),
+        ("CAT Sat", {"case": "exact", "punctuation": "keep"}, [UNKNOWN, UNKNOWN], "a a"),
+        ("(The) cat -- SAT.\n", {}, ["the", "cat", "sat"], "a a a"),
+        ("(The) cat -- SAT.\n", {"punctuation": "keep"}, ["the", "cat", "sat"], "(a) a -- a.\n"),
+        ("well-known", {}, [UNKNOWN, UNKNOWN], "a a"),
+        ("Well-known", {"hyphens": "inner"}, ["well-known"], "a"),
+        ("漢字the", {"tokeniser": "characters"}, ["漢", UNKNOWN, "the"], "a a a"),
+        ("漢字 the", {"tokeniser": "whitespace"}, [UNKNOWN, "the"], "a a"),
+        ("the cat sat", {"length": "sample", "n_max": 2}, ["the", "cat", "sat"], "a a a"),
+        ("“The zebra”, 42 cats & the CAT: don’t!", READABLE, ["cat"], "“The zebra”, 42 cats & the A: don’t!"),
+        ("the 漢the cat", {**COPYING, "stop_words": "keep"}, [UNKNOWN, "cat"], "the a a"),
     ],
 )
-def test_case_of_the_lookup(case, expected):
-    assert hidden("cat Cat CAT Paris", case=case) == expected
-
-
-@pytest.mark.parametrize(
-    ("unknown", "symbols", "output"),
-    [
-        ("mask", ["the", UNKNOWN, "cat"], "a a a"),
-        ("drop", ["the", "cat"], "a a"),
-        ("keep", ["the", "cat"], "a zebra a"),
-        ("quarantine", [], ""),
-    ],
-)
-def test_unknown_words(unknown, symbols, output):
-    assert hidden("the zebra cat", unknown=unknown) == symbols
-    assert there_and_back("the zebra cat", ["a"] * len(symbols), unknown=unknown).strip() == output
+def test_symbols_and_output_of_a_policy(text, policy, symbols, output):
+    assert hidden(text, **policy) == symbols
+    assert there_and_back(text, ["a"] * len(symbols), **policy) == output
 
 
 def test_unknown_words_refuse_their_record_and_no_other():
     encoded = encode(["the cat", "the zebra", "cat"], unknown="quarantine")
     assert encoded.refused.tolist() == [None, "unknown_words", None]
     assert unravel(encoded.ids, encoded.offsets) == [[0, 1], [], [1]]
-
-
-def test_unknown_words_dropped_or_copied_refuse_no_record():
+    # Unless they are dropped or copied.
     assert encode("the zebra7", unknown="quarantine", digits="drop").refused.tolist() == [None]
     assert encode("of cat", unknown="quarantine", stop_words="keep").refused.tolist() == [None]
     assert encode("of cat", unknown="quarantine").refused.tolist() == ["unknown_words"]
-
-
-@pytest.mark.parametrize(
-    ("digits", "symbols", "output"),
-    [("hide", ["cat", "7up", UNKNOWN], "a a a"), ("drop", ["cat"], "a"), ("keep", ["cat"], "a 7up x²")],
-)
-def test_words_with_a_digit(digits, symbols, output):
-    assert hidden("cat 7up x²", digits=digits) == symbols
-    assert there_and_back("cat 7up x²", ["a"] * len(symbols), digits=digits).strip() == output
-
-
-@pytest.mark.parametrize(
-    ("stop_words", "symbols", "output"),
-    [
-        ("hide", ["the", "cat", UNKNOWN, "don't"], "a a a a"),
-        ("drop", ["cat"], "a"),
-        ("keep", ["cat"], "The a OF don’t"),
-    ],
-)
-def test_stop_words_in_any_case(stop_words, symbols, output):
-    assert hidden("The cat OF don’t", stop_words=stop_words) == symbols
-    assert there_and_back("The cat OF don’t", ["a"] * len(symbols), stop_words=stop_words).strip() == output
-
-
-def test_punctuation_dropped_or_kept():
-    assert (
-        there_and_back("The cat -- sat, (cat)!\n", ["a", "cat", "sat", "the"], punctuation="keep")
-        == "a cat -- sat, (the)!\n"
-    )
-    assert there_and_back("The cat -- sat, (cat)!\n", ["a", "cat", "sat", "the"]) == "a cat sat the"
 
 
 @pytest.mark.parametrize("stop_words", ["drop", "keep"])
@@ -164,10 +137,9 @@ def test_stop_words_in_capitals_under_replace_are_words(stop_words):
 
 
 # 42 is a digit word, a stop-word and in the vocabulary; "of" a stop-word and unknown; "x9" digits and unknown.
-@pytest.mark.parametrize(
-    ("digits", "stop_words", "unknown"),
-    list(itertools.product(("hide", "drop", "keep"), ("hide", "drop", "keep"), ("mask", "drop", "keep"))),
-)
+@pytest.mark.parametrize("digits", ["hide", "drop", "keep"])
+@pytest.mark.parametrize("stop_words", ["hide", "drop", "keep"])
+@pytest.mark.parametrize("unknown", ["mask", "drop", "keep"])
 def test_digits_go_before_stop_words_before_unknown_words(digits, stop_words, unknown):
     def fate(*rules):
         return next((rule for rule in rules if rule != "hide"), "hide")
@@ -190,92 +162,40 @@ def test_digits_go_before_stop_words_before_unknown_words(digits, stop_words, un
         assert seen == action, word
 
 
-@pytest.mark.parametrize(
-    ("original", "drawn", "output"),
-    [
-        ("cat", "sat", "sat"),
-        ("Cat", "sat", "Sat"),
-        ("CAT", "sat", "SAT"),
-        ("cAT", "sat", "sat"),
-        ("CaT", "sat", "Sat"),
-        ("A", "sat", "Sat"),
-        ("Don’t", "sat", "Sat"),
-        ("DON'T", "don't", "DON'T"),
-        ("ÉTÉ", "été", "ÉTÉ"),
-        ("Été", "été", "Été"),
-        ("42", "sat", "sat"),
-        ("Cat", "well-known", "Well-known"),
+def test_case_patterns():
+    policy = {"case": "restore", "punctuation": "keep", "tokeniser": "characters"}
+    for case, drawn, output in (
+        ("cat", "sat", "sat"), ("Cat", "sat", "Sat"), ("CAT", "sat", "SAT"), ("cAT", "sat", "sat"),
+        ("CaT", "sat", "Sat"), ("A", "sat", "Sat"), ("Don’t", "sat", "Sat"), ("DON'T", "don't", "DON'T"),
+        ("ÉTÉ", "été", "ÉTÉ"), ("Été", "été", "Été"), ("42", "sat", "sat"), ("Cat", "well-known", "Well-known"),
         ("漢", "sat", "sat"),
-    ],
-)
-def test_case_patterns(original, drawn, output):
-    assert (
-        there_and_back(f"({original})", [drawn], case="restore", punctuation="keep", tokeniser="characters")
-        == f"({output})"
-    )
-
-
-@pytest.mark.parametrize("case", ["lower", "exact"])
-def test_case_is_not_restored_unless_asked(case):
-    assert there_and_back("CAT Sat", ["the", "a"], case=case, punctuation="keep") == "the a"
-
-
-def test_restored_case_without_punctuation_joins_with_spaces():
-    assert there_and_back("(The) cat -- SAT.", ["a", "sat", "cat"], case="restore") == "A sat CAT"
-
-
-def test_dropped_words_without_punctuation_leave_no_space():
-    assert there_and_back("Cat 7 8 9 sat", ["the", "a"], case="restore", digits="drop") == "The a"
-
-
-def test_skeleton_is_filled_in_place():
-    text = "“The zebra”, 42 cats & the CAT: don’t!"
-    policy = {"punctuation": "keep", "case": "restore", "digits": "keep", "stop_words": "keep", "unknown": "keep"}
-    assert hidden(text, **policy) == ["cat"]
-    assert there_and_back(text, ["sat"], **policy) == "“The zebra”, 42 cats & the SAT: don’t!"
+    ):  # fmt: skip
+        assert there_and_back(f"({case})", [drawn], **policy) == f"({output})"
 
 
 def test_skeletons_of_a_batch_do_not_mix():
-    toy = codec(punctuation="keep", case="restore")
-    encoded = toy.encode(pa.array(["The cat.", "", "!?", "SAT", "the, (A)"]))
-    assert toy.decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist() == [
-        "The cat.",
-        "",
-        "!?",
-        "SAT",
-        "the, (A)",
-    ]
+    texts = ["The cat.", "", "!?", "SAT", "the, (A)", "été?"]
+    toy = codec(**COPYING)
+    encoded = toy.encode(pa.array(texts))
+    assert toy.decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist() == texts
+    data, offsets = encoded.skeleton.serialise()
+    parts = [bytes(data[start:stop]) for start, stop in itertools.pairwise(offsets.tolist())]
+    assert parts == [copied(text, **COPYING) for text in texts]
 
 
-@pytest.mark.parametrize("text", ["zebra", "", "the", "the cat sat a"])
-@pytest.mark.parametrize("n_max", [1, 3, 7])
-def test_padding_fills_and_cuts_to_the_public_length(text, n_max):
-    plain = hidden(text)
-    assert hidden(text, length="pad", n_max=n_max) == (plain + [PAD] * n_max)[:n_max]
-
-
-def test_padding_of_a_batch():
-    encoded = encode(["the cat sat", "", "a"], length="pad", n_max=2)
-    assert unravel(encoded.ids, encoded.offsets) == [[0, 1], [11, 11], [9, 11]]
-    assert encoded.words.tolist() == [3, 0, 1]
-
-
-def test_sampling_keeps_the_text_as_it_is():
-    assert hidden("the cat sat", length="sample", n_max=2) == ["the", "cat", "sat"]
+def test_padding_fills_and_cuts_to_the_public_length():
+    texts = ["zebra", "", "the", "the cat sat a"]
+    for n_max in (1, 3, 7):
+        encoded = encode(texts, length="pad", n_max=n_max)
+        padded = [[*map(NAMES.index, hidden(text)), *[NAMES.index(PAD)] * n_max][:n_max] for text in texts]
+        assert unravel(encoded.ids, encoded.offsets) == padded
+        assert encoded.words.tolist() == [1, 0, 1, 4]
 
 
 def test_decoding_drops_padding_wherever_it_stands():
     toy = codec(length="pad", n_max=3)
     ids = np.array([11, 0, 11, 11, 11, 11, 1, 11, 2], np.int32)
     assert toy.decode(ids, np.array([0, 3, 6, 9]), None).to_pylist() == ["the", "", "cat sat"]
-
-
-def test_scripts_without_spaces_are_refused_or_cut_to_letters():
-    encoded = encode(["漢字", "the cat"])
-    assert encoded.refused.tolist() == ["script_without_word_spaces", None]
-    assert unravel(encoded.ids, encoded.offsets) == [[], [0, 1]]
-    assert hidden("漢字the", tokeniser="characters") == ["漢", UNKNOWN, "the"]
-    assert hidden("漢字 the", tokeniser="whitespace") == [UNKNOWN, "the"]
 
 
 @pytest.mark.parametrize(
@@ -287,6 +207,7 @@ def test_scripts_without_spaces_are_refused_or_cut_to_letters():
         ("the \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 said", 3),
         ("a\u6f22", 1),  # half of it
         ("the \u65e5\u672c\u8a9e.com \U00020000", 4),
+        ("\u6f22\u5b57", None),
         ("\u00af\\_(\u30c4)_/\u00af", None),
         ("\u6771\u4eac ok \u6771", None),
         ("\u30b9\u30fc\u30d1\u30fc", None),  # long vowels have no script of their own
@@ -294,7 +215,7 @@ def test_scripts_without_spaces_are_refused_or_cut_to_letters():
     ],
 )
 @pytest.mark.parametrize("policy", [{}, {"punctuation": "keep"}, {"length": "pad", "n_max": 9, "refused": "empty"}])
-def test_record_mostly_in_such_a_script_is_refused(text, words, policy):
+def test_a_record_mostly_in_a_script_without_spaces_is_refused(text, words, policy):
     encoded = encode(["the cat", text, "the"], **policy)
     assert encoded.refused.tolist() == [None, SCRIPT_REFUSED if words is None else None, None]
     assert encoded.words.tolist() == [2, words or 0, 1]
@@ -302,18 +223,6 @@ def test_record_mostly_in_such_a_script_is_refused(text, words, policy):
         assert unravel(encoded.ids, encoded.offsets)[::2] == [[0, 1], [0]]
         assert not {"\u30c4", "\u674e\u660e"} & {*NAMES}, "they are unknown"
         assert unravel(encoded.ids, encoded.offsets)[1].count(NAMES.index(UNKNOWN)) == encoded.unknown[1]
-
-
-def test_a_stop_word_in_such_a_word_is_not_copied():
-    assert there_and_back("the \u6771the cat", ["sat", "sat"], **COPYING, stop_words="keep") == "the sat sat"
-
-
-def test_inner_hyphens_are_looked_up_whole():
-    assert hidden("well-known") == [UNKNOWN, UNKNOWN]
-    assert hidden("Well-known", hyphens="inner") == ["well-known"]
-
-
-READABLE = {"punctuation": "keep", "case": "restore", "stop_words": "keep", "digits": "keep", "unknown": "keep"}
 
 
 @pytest.mark.parametrize(
@@ -333,6 +242,11 @@ READABLE = {"punctuation": "keep", "case": "restore", "stop_words": "keep", "dig
         ({"unknown": "keep"}, "cat zebra", "cat Zebra"),
         ({"unknown": "keep"}, "cat zebra", "cat lion"),
         ({"punctuation": "keep", "digits": "drop"}, "cat, 1 sat", "cat, sat"),
+        # Control characters that are copied are no hidden words.
+        ({**COPYING, "controls": "keep"}, "Cat \x02", "\x02 Cat"),
+        ({**COPYING, "controls": "keep"}, "CAT \x03", "\x03 CAT"),
+        ({**COPYING, "controls": "keep"}, "cat \x01", "\x01 cat"),
+        ({**COPYING, "controls": "keep"}, "Cat \x03", "CAT \x02"),
         (READABLE, "The cat, 1.", "The cat, 2."),
     ],
 )
@@ -358,28 +272,6 @@ def test_copied_is_the_same_where_only_hidden_words_differ(policy, first, second
     assert copied(first, **policy) == copied(second, **policy)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [("Cat \x02", "\x02 Cat"), ("CAT \x03", "\x03 CAT"), ("cat \x01", "\x01 cat"), ("Cat \x03", "CAT \x02")],
-)
-def test_copied_control_characters_are_no_hidden_words(first, second):
-    assert copied(first, punctuation="keep", case="restore") != copied(second, punctuation="keep", case="restore")
-
-
-def test_copied_of_a_batch_is_that_of_each_record():
-    texts = ["The cat.", "", "été?", "!"]
-    data, offsets = encode(texts, punctuation="keep").skeleton.serialise()
-    parts = [bytes(data[start:stop]) for start, stop in itertools.pairwise(offsets.tolist())]
-    assert parts == [copied(text, punctuation="keep") for text in texts]
-
-
-def test_hidden_word_has_its_symbol_beside_any_neighbours():
-    batch = encode(["zebra", "the cat zebra Cat", ""], punctuation="keep")
-    assert unravel(batch.ids, batch.offsets) == [
-        encode(text).ids.tolist() for text in ("zebra", "the cat zebra Cat", "")
-    ]
-
-
 # What cannot be seen, by hand: the ends of the control characters, and format characters of each kind.
 CONTROL = ["\x00", "\x01", "\x08", "\x0b", "\x0c", "\x0e", "\x1f", "\x7f", "\x80", "\x85", "\x9f"]
 FORMAT = [
@@ -388,21 +280,24 @@ FORMAT = [
 ]
 
 
-@pytest.mark.parametrize("character", CONTROL)
-def test_a_control_character_that_is_dropped_ends_a_word(character):
-    text = f"cat{character}sat"
-    assert hidden(text, controls="drop") == hidden(text) == ["cat", "sat"]
-    assert there_and_back(text, ["a", "a"], controls="drop", punctuation="keep") == "a a"
-    kept = there_and_back(text, ["a", "a"], punctuation="keep")
-    assert kept == ("a a" if character == "\x01" else f"a{character}a"), "U+0001 is the tokeniser's own"
+def test_a_control_character_that_is_dropped_ends_a_word():
+    for character in CONTROL:
+        text = f"cat{character}sat"
+        assert hidden(text, controls="drop") == hidden(text) == ["cat", "sat"]
+        assert there_and_back(text, ["a", "a"], controls="drop", punctuation="keep") == "a a"
+        kept = there_and_back(text, ["a", "a"], punctuation="keep")
+        assert kept == ("a a" if character == "\x01" else f"a{character}a"), "U+0001 is the tokeniser's own"
 
 
-@pytest.mark.parametrize("character", FORMAT)
-def test_a_format_character_that_is_dropped_ends_no_word(character):
-    text = f"{character}ca{character}{character}t. {character}"
-    assert hidden(text, controls="drop") == ["cat"]
-    assert there_and_back(text, ["a"], controls="drop", punctuation="keep") == "a. "
-    assert hidden(text) == [UNKNOWN, UNKNOWN]
+def test_a_format_character_that_is_dropped_ends_no_word():
+    for character in FORMAT:
+        text = f"{character}ca{character}{character}t. {character}"
+        assert hidden(text, controls="drop") == ["cat"]
+        assert there_and_back(text, ["a"], controls="drop", punctuation="keep") == "a. "
+        assert hidden(text) == [UNKNOWN, UNKNOWN]
+    assert hidden("e\u200d\u0301te\u0301", controls="drop") == ["été"], "composed after it"
+    for policy in ({}, {"tokeniser": "whitespace"}):
+        assert there_and_back("ze\u200bbra", [], controls="drop", unknown="keep", **policy) == "zebra"
 
 
 @pytest.mark.parametrize("policy", [{}, {"punctuation": "keep"}, {"length": "pad", "n_max": 2}, {"repeat": "same"}])
@@ -425,25 +320,17 @@ def test_white_space_of_a_text_is_no_control_character():
         assert there_and_back(text, ["the", "cat", "sat", "a"], **policy) == text
 
 
-def test_what_is_dropped_inside_a_copied_word_is_not_copied():
-    for policy in ({"unknown": "keep"}, {"unknown": "keep", "tokeniser": "whitespace"}):
-        assert there_and_back("ze\u200bbra", [], controls="drop", **policy) == "zebra"
-
-
-def test_composition_comes_after_what_is_dropped():
-    assert hidden("e\u200d\u0301te\u0301", controls="drop") == ["été"]
-
-
 def is_unseen(character):
     """By Python's own tables."""
     return unicodedata.category(character) in ("Cc", "Cf") and character not in "\t\r\n"
 
 
+ODD_TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from("aA7’' .,\x01\x02"), max_size=30)
 # Characters that Python's tables do not know yet may be format characters in newer ones.
 KNOWN_CHARACTERS = st.characters(codec="utf-8", exclude_categories=("Cs", "Cn"))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(
         st.text(KNOWN_CHARACTERS | st.sampled_from([*"aA7’' .,", *CONTROL, *FORMAT]), max_size=30),
@@ -455,7 +342,7 @@ def test_what_cannot_be_seen_is_never_copied_where_it_is_dropped(texts):
     array = pa.array(texts, pa.string())
     for policy in (
         {**READABLE, "tokeniser": "characters"},
-        {**READABLE, "tokeniser": "whitespace", "unknown": "keep", "digits": "keep"},
+        {**READABLE, "tokeniser": "whitespace"},
         {"punctuation": "keep", "unknown": "quarantine", "repeat": "same"},
     ):
         toy = codec(**policy, controls="drop")
@@ -467,45 +354,35 @@ def test_what_cannot_be_seen_is_never_copied_where_it_is_dropped(texts):
 
 
 @settings(max_examples=20, deadline=None)
-@given(
-    st.lists(
-        st.text(st.characters(codec="utf-8") | st.sampled_from("aA7’' .,\x01\x02"), max_size=30), min_size=1, max_size=9
-    )
-)
+@given(st.lists(ODD_TEXTS, min_size=1, max_size=9))
 def test_any_text_passes_every_kind_of_policy(texts):
-    array = pa.array(texts, pa.string())
     for policy in (
         {},
         {"length": "pad", "n_max": 4},
         {"tokeniser": "characters", **READABLE},
         {"tokeniser": "whitespace", "unknown": "drop"},
     ):
-        toy = codec(**policy)
-        encoded = toy.encode(array)
-        drawn = np.zeros_like(encoded.ids)
-        out = toy.decode(drawn, encoded.offsets, encoded.skeleton)
-        assert len(out) == len(texts)
-        assert out.null_count == 0
+        toy, encoded = codec(**policy), encode(texts, **policy)
+        out = toy.decode(np.zeros_like(encoded.ids), encoded.offsets, encoded.skeleton)
+        assert (len(out), out.null_count) == (len(texts), 0)
         assert ((encoded.ids >= 0) & (encoded.ids <= VOCABULARY.unknown)).all()
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(st.characters(codec="utf-8") | st.sampled_from("aA7’' .,\x01\x02"), max_size=30))
+@given(ODD_TEXTS)
 def test_a_policy_that_copies_every_word_copies_the_text(text):
-    toy = Codec(
-        TextPolicy(tokeniser="characters", punctuation="keep", unknown="keep"), Vocabulary(pa.array(["\x00never"]))
-    )
-    encoded = toy.encode(pa.array([text], pa.string()))
+    policy = TextPolicy(tokeniser="characters", punctuation="keep", unknown="keep")
+    toy, array = Codec(policy, Vocabulary(pa.array(["\x00never"]))), pa.array([text], pa.string())
+    encoded = toy.encode(array)
     assert len(encoded.ids) == 0
-    normal = Tokeniser().normalise(pa.array([text], pa.string()))
-    assert toy.decode(encoded.ids, encoded.offsets, encoded.skeleton).equals(normal)
+    assert toy.decode(encoded.ids, encoded.offsets, encoded.skeleton).equals(Tokeniser().normalise(array))
 
 
 @pytest.mark.parametrize("kind", ["words", "characters", "whitespace"])
-@pytest.mark.sweep
 def test_what_is_copied_has_no_letter_and_no_digit(kind: str):
-    """Of every character, with what normalisation makes of it beside others."""
-    points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
+    """Of every character, with what normalisation makes of it beside others; of large uniform blocks one in 13."""
+    blocks = [*range(0x3400, 0xA000, 13), *range(0xAC00, 0xD7A4, 13), *range(0x20000, 0x110000, 13)]
+    points = [*range(0x3400), *range(0xA000, 0xAC00), *range(0xD7A4, 0xD800), *range(0xE000, 0x20000), *blocks]
     signs = [*map(chr, points)]
     texts = [
         " ".join(f"{sign} k{sign}k {sign}\u0301" for sign in signs[i : i + 200]) for i in range(0, len(signs), 200)
@@ -521,25 +398,24 @@ def test_what_is_copied_has_no_letter_and_no_digit(kind: str):
     assert {sign for sign in left if unicodedata.category(sign)[0] == "C"} <= {*"\t\n\r"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "\u24c2\u24d0\u24e1\u24e3\u24d4\u24dd",  # circled
-        "\U0001f130\U0001f131", "\U0001f170\U0001f171", "\U0001f15c\U0001f150",  # squared, and negative ones
-        "\u249c\u24a8", "\U0001f110", "\U0001f12b",  # in parentheses and brackets
-        "\U0001f1f2\U0001f1e6\U0001f1f7", "\U000e006d\U000e0061",  # regional indicators, tags
-        "\U0001d40c\U0001d41a", "\uff2d\uff41", "\u1d39\u1d43", "\u029f\u1d00", "\u2132\u214e",
-        "\u041c\u0430", "\u039c\u03b1",  # confusables of other scripts
-        "\u20a5\u20b3\u20ae", "\u0e3f", "\u00d7", "\u00a9\u00ae\u2117", "\u2122\u2120", "\u2116", "\u2121",
-        "5\ufe0f\u20e3", "\u2784", "\u2780", "\u24f5", "\u2161", "\u00bd", "\u2488", "\U0001f100",
-        "\u3240", "\u3314", "\u337f", "\u33c2", "\u2f00", "\U0001f200",  # enclosed and squared words, radicals
-        "\u280d\u2801", "\u2554\u2566", "\u2588", "\U0001fbf5", "\U0001d161", "\u2621", "\u2721",
-        "M\u20dd", "M\u2063a\u200dr\u00adt\ufe0fe\u034fn", "\ue000\U000f0000", "\u0378\U0010ffff", "\ufffd",
-    ],
-)  # fmt: skip
-def test_signs_that_people_read_as_letters_are_hidden(name: str):
-    for text in (f"Ask {name} now", f"Ask x{name}the now"):
-        toy = codec(**COPYING, stop_words="keep", stop_word_list=("the",))
+LOOKALIKES = [
+    "\u24c2\u24d0\u24e1\u24e3\u24d4\u24dd",  # circled
+    "\U0001f130\U0001f131", "\U0001f170\U0001f171", "\U0001f15c\U0001f150",  # squared, and negative ones
+    "\u249c\u24a8", "\U0001f110", "\U0001f12b",  # in parentheses and brackets
+    "\U0001f1f2\U0001f1e6\U0001f1f7", "\U000e006d\U000e0061",  # regional indicators, tags
+    "\U0001d40c\U0001d41a", "\uff2d\uff41", "\u1d39\u1d43", "\u029f\u1d00", "\u2132\u214e",
+    "\u041c\u0430", "\u039c\u03b1",  # confusables of other scripts
+    "\u20a5\u20b3\u20ae", "\u0e3f", "\u00d7", "\u00a9\u00ae\u2117", "\u2122\u2120", "\u2116", "\u2121",
+    "5\ufe0f\u20e3", "\u2784", "\u2780", "\u24f5", "\u2161", "\u00bd", "\u2488", "\U0001f100",
+    "\u3240", "\u3314", "\u337f", "\u33c2", "\u2f00", "\U0001f200",  # enclosed and squared words, radicals
+    "\u280d\u2801", "\u2554\u2566", "\u2588", "\U0001fbf5", "\U0001d161", "\u2621", "\u2721",
+    "M\u20dd", "M\u2063a\u200dr\u00adt\ufe0fe\u034fn", "\ue000\U000f0000", "\u0378\U0010ffff", "\ufffd",
+]  # fmt: skip
+
+
+def test_signs_that_people_read_as_letters_are_hidden():
+    toy = codec(**COPYING, stop_words="keep", stop_word_list=("the",))
+    for text in (text for name in LOOKALIKES for text in (f"Ask {name} now", f"Ask x{name}the now")):
         encoded = toy.encode(pa.array([text]))
         out = toy.decode(np.full(len(encoded.ids), 1, np.int32), encoded.offsets, encoded.skeleton)[0].as_py()
         assert re.fullmatch("Cat (?:(?i:cat))? ?cat", out), (text, out)

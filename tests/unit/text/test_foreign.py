@@ -9,13 +9,15 @@ import pyarrow as pa
 import pytest
 
 from support import toys
+from support.ngram_models import make_model
 from support.repository import needs
 from support.toys import unravel
 from wordveil.artifacts.bundle import Bundle
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.records.schema import LANGUAGE_MARK, REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS
+from wordveil.records.schema import LANGUAGE_MARK, REASON_COLUMN, TEXT_REASONS
 from wordveil.text.codec import Codec, Encoded
 from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramSettings
 
 WORDS = ["the", "train", "was", "late", "again", "last", "night", "my", "parcel", "in", "an", "ok", "thanks"]
 VOCABULARY = Vocabulary(pa.array(WORDS))
@@ -56,29 +58,20 @@ def ids_of(encoded: Encoded) -> list[list[int]]:
 
 @NEEDS_IDENTIFIER
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_records_of_another_language_are_refused(policy):
-    plain, treated = (encode(other_language=rule, **policy) for rule in ("release", "quarantine"))
-    assert treated.refused.tolist() == ["other_language" if other else None for other in IS_OTHER]
-    before, after = ids_of(plain), ids_of(treated)
-    empty = [VOCABULARY.pad] * 6 if "n_max" in policy else []
-    assert after == [empty if other else ids for ids, other in zip(before, IS_OTHER, strict=True)]
-    assert treated.words[IS_OTHER].sum() == 0
+def test_records_of_another_language_are_refused_or_masked(policy):
+    plain, refused, masked = (encode(other_language=rule, **policy) for rule in ("release", "quarantine", "mask"))
+    assert refused.refused.tolist() == ["other_language" if other else None for other in IS_OTHER]
+    assert masked.refused.tolist() == [None] * len(ROWS)
+    assert refused.words.tolist() == np.where(IS_OTHER, 0, plain.words).tolist()
+    assert masked.words.tolist() == plain.words.tolist()
+    assert masked.unknown[IS_OTHER].tolist() == plain.words[IS_OTHER].tolist()
 
+    def fit(count: int) -> list[int]:
+        return ([UNKNOWN] * count + [VOCABULARY.pad] * 6)[:6] if "n_max" in policy else [UNKNOWN] * count
 
-@NEEDS_IDENTIFIER
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_records_of_another_language_are_masked(policy):
-    plain, treated = (encode(other_language=rule, **policy) for rule in ("release", "mask"))
-    assert treated.refused.tolist() == [None] * len(ROWS)
-    assert treated.words.tolist() == plain.words.tolist()
-    assert treated.unknown[IS_OTHER].tolist() == plain.words[IS_OTHER].tolist()
-    for before, after, words, other in zip(ids_of(plain), ids_of(treated), plain.words, IS_OTHER, strict=True):
-        if not other:
-            assert before == after
-        elif "n_max" in policy:
-            assert after == [UNKNOWN] * min(words, 6) + [VOCABULARY.pad] * max(0, 6 - words)
-        else:
-            assert after == [UNKNOWN] * words
+    for treated, counts in ((refused, refused.words), (masked, plain.words)):
+        rows = zip(ids_of(plain), counts, IS_OTHER, strict=True)
+        assert ids_of(treated) == [fit(count) if other else ids for ids, count, other in rows]
 
 
 @NEEDS_IDENTIFIER
@@ -92,19 +85,12 @@ def test_masked_record_copies_only_text_between_words():
 
 @NEEDS_IDENTIFIER
 def test_carrier_phrases_of_a_masked_record_are_hidden(tmp_path):
-    from support.ngram_models import make_model
-    from wordveil.text.slots import NgramSettings
-
     model = make_model(tmp_path, ["in an in an in an"] * 50, NgramSettings(max_n=2, min_count=1))
     settings = {"slots": "carrier_phrases", "ngrams": model.digest, "slot_threshold": 0.1, "slot_start_threshold": 0.1}
     texts = pa.array(["in an", "Wir fahren in die Stadt an der Grenze"])
-    copied = {}
-    for rule in ("release", "mask"):
-        copied[rule] = np.diff(
-            Codec(TextPolicy(other_language=rule, **settings), VOCABULARY, model).encode(texts).offsets
-        )
-    assert copied["release"].tolist() == [0, 6]
-    assert copied["mask"].tolist() == [0, 8]
+    for rule, counts in (("release", [0, 6]), ("mask", [0, 8])):
+        encoded = Codec(TextPolicy(other_language=rule, **settings), VOCABULARY, model).encode(texts)
+        assert np.diff(encoded.offsets).tolist() == counts
 
 
 @pytest.mark.parametrize(
@@ -150,22 +136,13 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     )
 
 
-def batch(texts: list[str | None], reasons: list[str | None] | None = None) -> pa.RecordBatch:
-    columns = [
-        pa.array([f"r{number}" for number in range(len(texts))]),
-        pa.array(texts, pa.string()),
-        pa.array(reasons or [None] * len(texts), pa.string()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=["id", TEXT_COLUMN, REASON_COLUMN])
-
-
 STRICT = {"length": "pad", "n_max": 6}
 
 
 @NEEDS_IDENTIFIER
 def test_refused_records_are_quarantined_with_their_reasons(bundle):
     policy = TextPolicy(other_language="quarantine", max_unknown_share=0.5, **STRICT)
-    out = toys.sanitise(toys.record_sanitiser(bundle, policy), batch(TEXTS.to_pylist()))
+    out = toys.sanitise(toys.record_sanitiser(bundle, policy), toys.record_batch(TEXTS.to_pylist()))
     reasons = out["reason"].to_pylist()
     assert reasons == [
         "other_language" if other else "too_many_unknown_words" if text == "Zorblax" else None for text, other in ROWS
@@ -181,7 +158,7 @@ def test_foreign_record_under_strict_looks_like_all_others(bundle, rule):
     """Under ``refused: empty`` they are released, priced and tagged like any other record."""
     policy = TextPolicy(other_language=rule, max_unknown_share=0.5, refused="empty", **STRICT)
     assert policy.exposes == ()
-    out = toys.sanitise(toys.record_sanitiser(bundle, policy), batch(TEXTS.to_pylist()))
+    out = toys.sanitise(toys.record_sanitiser(bundle, policy), toys.record_batch(TEXTS.to_pylist()))
     assert set(out["status"].to_pylist()) == {"released"}
     assert out["reason"].null_count == len(ROWS)
     assert len({str(row) for row in out["privacy"].to_pylist()}) == 1
@@ -192,19 +169,20 @@ def test_foreign_record_under_strict_looks_like_all_others(bundle, rule):
 def test_the_column_of_languages_decides_where_it_says_something(bundle):
     texts = [ROWS[7][0], ROWS[7][0], ROWS[0][0], ROWS[0][0], None]
     reasons = [f"{LANGUAGE_MARK}en-GB", LANGUAGE_MARK, f"{LANGUAGE_MARK}de", None, "null_text"]
-    sanitiser = toys.record_sanitiser(bundle, TextPolicy(other_language="quarantine", **STRICT))
-    out = toys.sanitise(sanitiser, batch(texts, reasons))
-    assert out["reason"].to_pylist() == [None, "other_language", "other_language", None, "null_text"]
-    inspected = pa.Table.from_batches(list(sanitiser.inspect(batch(texts, reasons))))
-    assert inspected[REASON_COLUMN].to_pylist() == out["reason"].to_pylist()
-    masked = toys.sanitise(
-        toys.record_sanitiser(bundle, TextPolicy(other_language="mask", **STRICT)), batch(texts, reasons)
+    batch = toys.record_batch(texts, reasons=reasons)
+    refusing, masking = (
+        toys.record_sanitiser(bundle, TextPolicy(other_language=rule, **STRICT)) for rule in ("quarantine", "mask")
     )
+    out = toys.sanitise(refusing, batch)
+    assert out["reason"].to_pylist() == [None, "other_language", "other_language", None, "null_text"]
+    inspected = pa.Table.from_batches(list(refusing.inspect(batch)))
+    assert inspected[REASON_COLUMN].to_pylist() == out["reason"].to_pylist()
+    masked = toys.sanitise(masking, batch)
     assert masked["reason"].to_pylist() == [None, None, None, None, "null_text"]
     assert masked["__unknown"].to_pylist()[2:4] == [7, 0]
 
 
 def test_language_column_without_a_rule_changes_nothing(bundle):
     sanitiser = toys.record_sanitiser(bundle, TextPolicy(**STRICT))
-    marked = batch([ROWS[0][0]], [f"{LANGUAGE_MARK}de"])
-    assert toys.sanitise(sanitiser, marked).equals(toys.sanitise(sanitiser, batch([ROWS[0][0]])))
+    marked = toys.record_batch([ROWS[0][0]], reasons=[f"{LANGUAGE_MARK}de"])
+    assert toys.sanitise(sanitiser, marked).equals(toys.sanitise(sanitiser, toys.record_batch([ROWS[0][0]])))

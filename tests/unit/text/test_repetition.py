@@ -51,22 +51,6 @@ def pattern_in(text: str, **policy) -> list[int]:
     return encoded.pattern.firsts.tolist()
 
 
-def test_the_pattern_of_each_record_is_its_own():
-    pattern = pattern_of(LISTS)
-    assert unravel(pattern.firsts, pattern.offsets) == [firsts(part) for part in LISTS]
-    assert np.diff(pattern.distinct_offsets).tolist() == [2, 0, 1, 3, 1, 0]
-    assert pattern.distinct_offsets[0] == 0
-
-
-def test_distinct_words_chosen_in_order_are_spread_back():
-    pattern = pattern_of(LISTS)
-    ids = np.array([30, 10, 30, 30, 10, 11, 20, 21, 22, 44, 44], np.int32)
-    chosen = pattern.choose(ids)
-    assert unravel(chosen, pattern.distinct_offsets) == [[30, 10], [], [11], [20, 21, 22], [44], []]
-    assert pattern.spread(chosen).tolist() == ids.tolist()
-    assert pattern.spread(chosen).dtype == np.int32
-
-
 def test_unify_puts_the_first_value_at_all_places():
     assert pattern_of(LISTS).unify(np.arange(11, dtype=np.int32)).tolist() == [0, 1, 0, 0, 1, 5, 6, 7, 8, 9, 9]
 
@@ -80,11 +64,11 @@ def test_the_pattern_in_another_order_is_that_of_the_words_in_it():
         assert unravel(again.firsts, offsets) == [firsts(part) for part in unravel(forms[order], offsets)]
 
 
-@pytest.mark.parametrize("width", [1, 2, 4, 9])
-def test_padding_is_the_same_as_nothing_else(width):
-    pattern = pattern_of(LISTS).fit(width)
-    expected = [firsts([*part, *(("fill", index) for index in range(width))][:width]) for part in LISTS]
-    assert unravel(pattern.firsts, pattern.offsets) == expected
+def test_padding_is_the_same_as_nothing_else():
+    for width in (1, 2, 4, 9):
+        pattern = pattern_of(LISTS).fit(width)
+        expected = [firsts([*part, *(("fill", index) for index in range(width))][:width]) for part in LISTS]
+        assert unravel(pattern.firsts, pattern.offsets) == expected
 
 
 def test_the_payload_tells_patterns_apart_record_by_record():
@@ -94,20 +78,21 @@ def test_the_payload_tells_patterns_apart_record_by_record():
 
 
 def test_no_records():
-    pattern = pattern_of([])
-    assert (pattern.firsts.tolist(), pattern.distinct_offsets.tolist()) == ([], [0])
-    assert pattern.fit(3).offsets.tolist() == [0]
+    assert pattern_of([]).fit(3).offsets.tolist() == [0]
     assert encode([]).pattern.firsts.tolist() == []
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 6), max_size=12), max_size=6))
 def test_any_pattern_is_that_of_the_definition(lists):
+    """And distinct words, chosen in order, are spread back."""
     forms, offsets = ragged(lists)
     pattern = Pattern.of(forms, offsets, 7)
     assert unravel(pattern.firsts, offsets) == [firsts(part) for part in lists]
-    assert pattern.spread(pattern.choose(forms)).tolist() == forms.tolist()
-    assert np.diff(pattern.distinct_offsets).tolist() == [len(set(part)) for part in lists]
+    chosen = pattern.choose(forms)
+    assert unravel(chosen, pattern.distinct_offsets) == [list(dict.fromkeys(part)) for part in lists]
+    assert pattern.spread(chosen).tolist() == forms.tolist()
+    assert pattern.spread(chosen).dtype == np.int32
 
 
 def test_under_each_there_is_no_pattern_and_ids_are_the_same():
@@ -122,14 +107,9 @@ def test_under_each_there_is_no_pattern_and_ids_are_the_same():
 
 
 def test_unknown_words_are_told_apart_though_they_have_one_id():
-    encoded = encode(["Müller met Zorblax, and Müller met Zorblax", "Zorblax Zorblax Müller"])
-    assert unravel(encoded.pattern.firsts, encoded.pattern.offsets) == [[0, 1, 2, 3, 0, 1, 2], [0, 0, 2]]
+    encoded = encode(["Müller met Zorblax, and Müller met Zorblax", "Zorblax Zorblax Müller", "Zorblax"])
+    assert unravel(encoded.pattern.firsts, encoded.pattern.offsets) == [[0, 1, 2, 3, 0, 1, 2], [0, 0, 2], [0]]
     assert set(encoded.ids.tolist()) == {VOCABULARY.unknown}
-
-
-def test_the_same_word_in_two_records_is_no_repetition():
-    encoded = encode(["cat zebra", "zebra cat cat"])
-    assert unravel(encoded.pattern.firsts, encoded.pattern.offsets) == [[0, 1], [0, 1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +148,7 @@ def test_a_refused_record_has_no_pattern_and_moves_no_other():
     assert unravel(encoded.pattern.firsts, encoded.pattern.offsets) == [[0, 0], [], [], [0, 0]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.text(st.characters(codec="utf-8") | st.sampled_from("aA7’' .,\x01\x02"), max_size=40), min_size=1, max_size=4

@@ -18,7 +18,6 @@ from wordveil.text.characters import _STABLE, LOOSE, _load_characters, read_bits
 from wordveil.text.choices import TokeniserKind
 from wordveil.text.language import SEGMENTERS
 from wordveil.text.scanner import A_WORD
-from wordveil.text.skeleton import join_words
 from wordveil.text.tokeniser import Tokeniser, fold_words, straighten_apostrophes
 from wordveil.text.types.classes import TypeSpans
 
@@ -96,11 +95,11 @@ def test_every_text_of_two_characters(kind: str, hyphens: str) -> None:
 def test_random_texts(kind: str, hyphens: str) -> None:
     rng = np.random.default_rng(0)
     pieces = [*ALPHABET, *WORDS, PLACEHOLDER, PLACEHOLDER, " ", " ", " "]
-    texts = ["".join(rng.choice(pieces, rng.integers(0, 40))) for _ in range(700)]
+    texts = ["".join(rng.choice(pieces, rng.integers(0, 40))) for _ in range(200)]
     check(kind, hyphens, texts)
-    check(kind, hyphens, texts, copied=True)
-    check(kind, hyphens, texts[:100], is_folded=False, after="don't")
-    for text in texts[:100]:
+    check(kind, hyphens, texts[::2], copied=True)
+    check(kind, hyphens, texts[:50], is_folded=False, after="don't")
+    for text in texts[:8]:
         check(kind, hyphens, [text], after="xé"[: len(text) % 3])
 
 
@@ -136,8 +135,8 @@ def test_placeholder_that_marks_no_token_is_a_control_character(kind: str, hyphe
 def test_every_character_in_a_word(kind: str) -> None:
     points = [point for point in [*range(3, 0x3100), *range(0x3100, 0x110000, 977)] if not 0xD800 <= point < 0xE000]
     text = " ".join(f"a{chr(point)}b {chr(point)} B{chr(point)}{chr(point)}c" for point in points)
-    check(kind, "split", [text])
-    check(kind, "split", [text], copied=True)
+    for copied in (False, True):
+        check(kind, "split", [text], copied=copied)
 
 
 def test_characters_beyond_the_table_are_in_no_word() -> None:
@@ -158,23 +157,3 @@ def test_texts_changed_by_the_form_are_known_by_their_characters() -> None:
     stable = [chr(point) for first, end in _STABLE for point in range(first, end)]
     bits = _load_characters().bits[[ord(character) for character in stable]]
     assert unicodedata.is_normalized("NFC", "".join(itertools.compress(stable, bits & LOOSE == 0)))
-
-
-def test_no_texts() -> None:
-    scanned = Tokeniser().cut_words(pa.array([], pa.string()))
-    assert scanned.offsets.tolist() == [0]
-    assert scanned.words.to_pylist() == []
-
-
-def test_words_are_joined_and_padding_leaves_no_trace() -> None:
-    words = pa.array(["x", "ant", "bee\u00e9", "c"]).slice(1, 3)
-    ids = np.array([0, 1, 3, 2, 3, 3, 3, 0], np.int32)
-    joined = join_words(view_strings(words), ids, np.array([0, 4, 4, 6, 8]))
-    assert joined.to_pylist() == ["ant bee\u00e9 c", "", "", "ant"]
-    joined.validate(full=True)
-
-
-def test_texts_beyond_what_an_array_holds_are_refused() -> None:
-    words = view_strings(pa.array(["w" * 2**20]))
-    with pytest.raises(OverflowError, match="2 GiB"):
-        join_words(words, np.zeros(2**11, np.int32), np.array([0, 2**11]))

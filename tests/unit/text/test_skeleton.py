@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from wordveil.arrays import Int8
 from wordveil.embeddings.vocabulary import view_strings
 from wordveil.text.choices import DROP, HIDE, KEEP, SHOW
 from wordveil.text.skeleton import Skeleton, join_words
@@ -42,20 +41,16 @@ def write(skeleton: Skeleton, drawn: list[str], values: list[str]) -> list[str]:
     return out
 
 
-def draw_actions(rng: np.random.Generator, count: int, kinds: tuple[int, ...]) -> Int8:
-    return rng.choice(np.array(kinds, np.int8), count)
-
-
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("actions", [(HIDE,), (KEEP,), (SHOW,), (DROP,), (HIDE, DROP, KEEP, SHOW)])
 def test_skeletons_are_filled_as_a_token_at_a_time(*, gaps: bool, actions: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     words = view_strings(pa.array(["x", *WORDS])[1:])
     for count in (0, 1, 2, 60):
-        for _ in range(20):
+        for _ in range(10):
             texts = ["".join(rng.choice(ALPHABET, rng.integers(0, 40))) for _ in range(count + 2)]
             tokens = Tokeniser().cut_words(pa.array(texts)[1 : count + 1])
-            skeleton = Skeleton(tokens, draw_actions(rng, len(tokens.starts), actions), gaps, None)
+            skeleton = Skeleton(tokens, rng.choice(np.array(actions, np.int8), len(tokens.starts)), gaps, None)
             ids = rng.integers(0, len(WORDS), int((skeleton.action == HIDE).sum())).astype(np.int32)
             values = [WORDS[number] for number in rng.integers(0, len(WORDS), int((skeleton.action == SHOW).sum()))]
             filled = skeleton.fill(ids, words, pa.array(values, pa.string()))
@@ -65,7 +60,7 @@ def test_skeletons_are_filled_as_a_token_at_a_time(*, gaps: bool, actions: tuple
 
 def test_words_of_every_length_are_joined() -> None:
     rng = np.random.default_rng(2)
-    words = view_strings(pa.array(WORDS))
+    words = view_strings(pa.array(["x", *WORDS])[1:])
     for _ in range(50):
         counts = rng.integers(0, 9, 20)
         ids = rng.integers(0, len(WORDS) + 1, counts.sum()).astype(np.int32)
@@ -76,3 +71,9 @@ def test_words_of_every_length_are_joined() -> None:
         assert joined.to_pylist() == [
             " ".join(WORDS[number] for number in some if number < len(WORDS)) for some in records
         ]
+
+
+def test_texts_beyond_what_an_array_holds_are_refused() -> None:
+    words = view_strings(pa.array(["w" * 2**20]))
+    with pytest.raises(OverflowError, match="2 GiB"):
+        join_words(words, np.zeros(2**11, np.int32), np.array([0, 2**11]))

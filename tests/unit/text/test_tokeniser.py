@@ -58,6 +58,7 @@ CUT = [
     ("'", []),
     ("\x01\x01", []),
     ("one", ["one"]),
+    ("q\u0307x y\u0335z", ["q\u0307x", "y\u0335z"]),
 ]
 
 
@@ -65,16 +66,13 @@ def test_words():
     assert {text: words(text) for text, _ in CUT} == dict(CUT)
 
 
-@pytest.mark.parametrize("hyphen", ["-", "\u2010"])
-def test_hyphens_split_words_or_stay_inside(hyphen):
-    text = f"well{hyphen}known {hyphen}x{hyphen} a{hyphen}{hyphen}b it's{hyphen}me"
-    assert words(text) == ["well", "known", "x", "a", "b", "it's", "me"]
-    assert words(text, hyphens="inner") == [f"well{hyphen}known", "x", "a", "b", f"it's{hyphen}me"]
-
-
-@pytest.mark.parametrize("dash", ["–", "—", "−"])
-def test_dashes_are_no_hyphens(dash):
-    assert words(f"a{dash}b", hyphens="inner") == ["a", "b"]
+def test_hyphens_split_words_or_stay_inside():
+    for hyphen in "-\u2010":
+        text = f"well{hyphen}known {hyphen}x{hyphen} a{hyphen}{hyphen}b it's{hyphen}me"
+        assert words(text) == ["well", "known", "x", "a", "b", "it's", "me"]
+        assert words(text, hyphens="inner") == [f"well{hyphen}known", "x", "a", "b", f"it's{hyphen}me"]
+        assert words(f"well{hyphen}known漢{hyphen}字", "characters", "inner") == [f"well{hyphen}known", "漢", "字"]
+    assert words("a–b—c−d", hyphens="inner") == ["a", "b", "c", "d"], "dashes are no hyphens"
 
 
 @pytest.mark.parametrize("text", ["été naïve Ångström", "한국어", "Việt Nam"])
@@ -85,54 +83,32 @@ def test_composed_and_decomposed_texts_are_equal(text, kind):
     assert words(forms[0], kind) == words(forms[1], kind) == forms[0].split()
 
 
-def test_a_combining_mark_belongs_to_its_word():
-    assert words("q\u0307x y\u0335z") == ["q\u0307x", "y\u0335z"]
-
-
 SPACELESS = ["漢字", "ひらがな", "カタカナ", "ㄅㄆ", "ไทย", "ລາວ", "ខ្មែរ", "မြန်မာ", "བོད", "ꦗꦮ", "ᬩᬮᬶ", "ꆈꌠ", "𠀀"]
+SPACED = ["plain", "한국어", "tiếng Việt", "Привет", "नमस्ते", "مرحبا", "", "123", "😀", "。、"]
 
 
-@pytest.mark.parametrize("text", SPACELESS)
-def test_scripts_without_word_spaces_are_refused_by_words_alone(text):
-    texts = pa.array(["plain", f"some {text} inside", text])
-    assert Tokeniser("words").cut_words(texts).refused.tolist() == [False, True, True]
-    assert Tokeniser("characters").cut_words(texts).refused.tolist() == [False, False, False]
-    assert Tokeniser("whitespace").cut_words(texts).refused.tolist() == [False, False, False]
+def test_scripts_without_word_spaces_are_refused_by_words_alone():
+    texts = pa.array([*SPACED, *SPACELESS, *(f"some {text} inside" for text in SPACELESS)])
+    for kind, refused in (("words", True), ("characters", False), ("whitespace", False)):
+        found = Tokeniser(kind).cut_words(texts).refused.tolist()
+        assert found == [False] * len(SPACED) + [refused] * 2 * len(SPACELESS)
 
 
-@pytest.mark.parametrize(
-    "text", ["plain", "한국어", "tiếng Việt", "Привет", "नमस्ते", "مرحبا", "", "123", "😀", "。、", "ー"[:0]]
-)
-def test_other_texts_are_not_refused(text):
-    assert not Tokeniser("words").cut_words(pa.array([text])).refused.any()
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("漢字", ["漢", "字"]),
-        ("漢字 and don't 字", ["漢", "字", "and", "don't", "字"]),
-        ("abc漢def", ["abc", "漢", "def"]),
-        ("2026年", ["2026", "年"]),
-        ("がんばれ。", ["が", "ん", "ば", "れ"]),
-        ("กำ", ["ก", "ำ"]),
-        ("กี่", ["กี่"]),
-        ("漢\u0301字", ["漢\u0301", "字"]),
-        ("well-known", ["well", "known"]),
-    ],
-)
-def test_characters_make_each_letter_of_such_a_script_a_word(text, expected):
-    assert words(text, "characters") == expected
-
-
-@pytest.mark.parametrize("symbol", ["\u0f01", "\u0f0b", "\u0e3f", "\u104a", "\u2f00", "\ua490"])
-def test_symbols_and_points_of_such_a_script_are_no_words(symbol):
-    """Tibetan marks and tsheg, the baht sign, the Burmese comma, radicals: in the script, but no letters."""
-    assert words(symbol, "characters") == words(f":{symbol}", "characters") == []
-
-
-def test_characters_with_inner_hyphens():
-    assert words("well-known漢-字", "characters", "inner") == ["well-known", "漢", "字"]
+def test_characters_make_each_letter_of_such_a_script_a_word():
+    expected = {
+        "漢字": "漢 字",
+        "漢字 and don't 字": "漢 字 and don't 字",
+        "abc漢def": "abc 漢 def",
+        "2026年": "2026 年",
+        "がんばれ。": "が ん ば れ",
+        "กำ": "ก ำ",
+        "กี่": "กี่",
+        "漢\u0301字": "漢\u0301 字",
+        "well-known": "well known",
+        # Tibetan marks and tsheg, the baht sign, the Burmese comma, radicals: in the script, but no letters.
+        "\u0f01 :\u0f0b \u0e3f:\u104a \u2f00 \ua490": "",
+    }
+    assert {text: " ".join(words(text, "characters")) for text in expected} == expected
 
 
 def test_whitespace_takes_whatever_stands_between_spaces():
@@ -141,24 +117,16 @@ def test_whitespace_takes_whatever_stands_between_spaces():
 
 
 def test_a_very_long_text_and_a_very_long_word():
-    assert len(words("word " * 200_000)) == 200_000
-    assert words("x" * 1_000_000) == ["x" * 1_000_000]
-    assert words("!" * 1_000_000) == []
-    assert len(words("漢" * 100_000, "characters")) == 100_000
+    assert len(words("word " * 50_000)) == 50_000
+    assert words("x" * 300_000) == ["x" * 300_000]
+    assert words("!" * 300_000) == []
+    assert len(words("漢" * 50_000, "characters")) == 50_000
 
 
 @pytest.mark.parametrize(("kind", "hyphens"), [("sentences", "split"), ("words", "drop"), ("", "split")])
 def test_unknown_kinds_are_refused(kind, hyphens):
     with pytest.raises(ValueError, match="is not a valid"):
         Tokeniser(kind, hyphens)
-
-
-def test_a_sliced_array_is_cut_like_a_fresh_one():
-    texts = ["zero zero", "one, two", "", "three"]
-    tokeniser = Tokeniser()
-    whole = pa.array(texts)
-    cut = tokeniser.cut_words(whole.slice(1, 2))
-    assert unravel(cut.words, cut.offsets) == [["one", "two"], []]
 
 
 def test_no_texts():
@@ -180,8 +148,8 @@ def test_records_do_not_touch_each_other(first, second):
 @settings(max_examples=50, deadline=None)
 @given(TEXTS)
 def test_words_have_every_letter_and_signs_only_inside(text):
-    normal = unicodedata.normalize("NFC", text)
-    joined = "".join(words(text))
-    kept = [character for character in normal if character.isalpha() and character.isascii()]
-    assert [character for character in joined if character.isalpha() and character.isascii()] == kept
+    def letters(some: str) -> list[str]:
+        return [character for character in some if character.isalpha() and character.isascii()]
+
+    assert letters("".join(words(text))) == letters(unicodedata.normalize("NFC", text))
     assert all(word[0] not in "'’" and word[-1] not in "'’" for word in words(text))
