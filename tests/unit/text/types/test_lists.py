@@ -60,14 +60,12 @@ def test_names_are_words_in_their_usual_case(lists):
 
 
 def test_words_and_emoji_fit_addresses_and_texts(lists):
-    words = lists.words.to_pylist()
-    assert len(words) >= 300
-    assert all(re.fullmatch("[a-z]{3,10}", word) for word in words)
+    sizes = ((lists.words, 300, "[a-z]{3,10}"), (lists.plain_first_names, 100, "[a-z]+"))
+    for array, least, pattern in (*sizes, (lists.plain_surnames, 100, "[a-z]+")):
+        assert len(array) >= least
+        assert all(re.fullmatch(pattern, word) for word in array.to_pylist())
     assert len(lists.emoji) > 1000
     assert all(len(sign) == 1 and unicodedata.category(sign) in {"So", "Sm", "Po"} for sign in lists.emoji.to_pylist())
-    for array in (lists.plain_first_names, lists.plain_surnames):
-        assert all(re.fullmatch("[a-z]+", name) for name in array.to_pylist())
-        assert len(array) >= 100
 
 
 def test_every_name_is_found_by_its_folded_form(lists):
@@ -92,47 +90,28 @@ def test_words_are_matched_in_any_case_and_with_their_ending(lists):
     assert table.match(pa.array(["a", "B"])).tolist() == [LOOK_UP, LOOK_UP, LOOK_UP], "a letter may be an initial"
 
 
-@pytest.mark.parametrize(
-    ("name", "level"),
-    [
-        *(("alice", CERTAIN), ("houston", CERTAIN), ("williams", CERTAIN), ("john", RARE), ("peter", RARE)),
-        *(("will", ORDINARY), ("rose", MOSTLY), ("smith", MOSTLY), ("young", ORDINARY), ("reading", ORDINARY)),
-        *(("may", CAPITALISED), ("august", CAPITALISED)),
-    ],
-)
-def test_levels_of_english_names(name, level):
-    table = PublicLists.load("en").names
-    assert table.levels[table.index.numbers(pa.array([name]))[0]] == level
+LEVELS = {
+    ("en", CERTAIN): "alice houston williams", ("en", RARE): "john peter", ("en", MOSTLY): "rose smith",
+    ("en", ORDINARY): "will young reading", ("en", CAPITALISED): "may august french welsh",
+    ("de", CAPITALISED): "wolf", ("de", CERTAIN): "münchen",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("word", "level"),
-    [("austrian", CERTAIN), ("french", CERTAIN), ("welsh", RARE), ("danish", RARE), ("polish", ORDINARY)],
-)
-def test_levels_of_nationalities(word, level):
+def test_levels_of_names():
+    for (language, level), names in LEVELS.items():
+        table = PublicLists.load(language).names
+        assert set(table.levels[table.index.numbers(pa.array(names.split()))]) == {level}, names
     table = PublicLists.load("en").names
-    number = table.index.numbers(pa.array([word]))[0]
-    assert table.nation_levels[number] == level
-    assert table.levels[number] == (CAPITALISED if word in ("french", "welsh") else CERTAIN)
+    nations = table.index.numbers(pa.array(["austrian", "french", "welsh", "danish", "polish"]))
+    assert table.nation_levels[nations].tolist() == [CERTAIN, CERTAIN, RARE, RARE, ORDINARY]
+    words = table.index.numbers(pa.array(["the", "her", "so", "an", "what"]))
+    assert not (table.roles[words] & (FIRST | SUR | PLACE | NATION)).any()
 
 
 def test_only_english_lists_nationalities():
-    found = {language: len(PublicLists.load(language).nationalities) for language in LANGUAGES}
-    assert {language for language, count in found.items() if count} == {"en"}
+    assert [language for language in LANGUAGES if len(PublicLists.load(language).nationalities)] == ["en"]
     nations = PublicLists.load("en").nationalities.to_pylist()
     assert {"Austrian", "Austrians", "French", "Dutch", "Swiss", "Japanese", "Dutchmen", "Pole"} <= {*nations}
-
-
-@pytest.mark.parametrize("word", ["the", "her", "so", "an", "what"])
-def test_function_words_are_no_names(word):
-    table = PublicLists.load("en").names
-    assert not table.roles[table.index.numbers(pa.array([word]))[0]] & (FIRST | SUR | PLACE | NATION)
-
-
-def test_german_nouns_are_ordinary_with_a_capital():
-    table = PublicLists.load("de").names
-    assert table.levels[table.index.numbers(pa.array(["wolf"]))[0]] == CAPITALISED
-    assert table.levels[table.index.numbers(pa.array(["münchen"]))[0]] == CERTAIN
 
 
 def test_an_unknown_language_names_those_there_are():
@@ -140,12 +119,11 @@ def test_an_unknown_language_names_those_there_are():
         PublicLists.load("xx")
 
 
-@pytest.mark.parametrize("more", ["", "nationality\tPole\t2\nnationality\tSwiss\t0\n"])
-def test_the_small_lists_are_read(more):
-    """With nationalities and without them."""
-    lists = PublicLists.from_bytes((SMALL + more).encode())
-    assert lists.serialise() == (SMALL + more).encode()
-    assert lists.nation_levels.tolist() == ([2, 0] if more else [])
+def test_the_small_lists_are_read():
+    for more, levels in (("", []), ("nationality\tPole\t2\nnationality\tSwiss\t0\n", [2, 0])):
+        lists = PublicLists.from_bytes((SMALL + more).encode())
+        assert lists.serialise() == (SMALL + more).encode()
+        assert lists.nation_levels.tolist() == levels
 
 
 @pytest.mark.parametrize(

@@ -121,35 +121,20 @@ def test_english():
     assert {text: names(text) for text, _ in ENGLISH} == dict(ENGLISH)
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "expected"),
-    [
-        (
-            "de",
-            "Der Wolf und der Bauer sahen Herrn Bauer, Anna Wolf und Jürgen in München",
-            "Bauer/S Anna/F Wolf/S Jürgen/F München/P",
-        ),
-        ("fr", "la rose de Amélie à Lyon", "Amélie/F Lyon/P"),
-        ("es", "la señora Flores vio flores en Sevilla con José", "Flores/S Sevilla/P José/F"),
-    ],
-)  # fmt: skip
-def test_other_languages(language, text, expected):
-    assert names(text, language) == expected
+def test_other_languages():
+    german = "Der Wolf und der Bauer sahen Herrn Bauer, Anna Wolf und Jürgen in München"
+    assert names(german, "de") == "Bauer/S Anna/F Wolf/S Jürgen/F München/P"
+    assert names("la rose de Amélie à Lyon", "fr") == "Amélie/F Lyon/P"
+    spanish = "la señora Flores vio flores en Sevilla con José"
+    assert names(spanish, "es") == "Flores/S Sevilla/P José/F"
+    assert names("der Austrian und der French", "de") == ""
 
 
 def test_a_name_begins_anew_in_every_text():
-    pieces, kinds = kinds_of(["met Alice", "May we go", "", "Will Smith"])
-    assert pieces.words.to_pylist() == ["met", "Alice", "May", "we", "go", "Will", "Smith"]
-    assert (kinds >= 0).tolist() == [False, True, False, False, False, True, True]
-
-
-def test_a_sliced_array_has_the_same_names():
-    texts = pa.array(["x Alice x", "met Will Smith in Paris", "no"])
-    normal = TOKENISER.normalise(texts)
-    whole = find_names(TOKENISER.cut_words(normal), LISTS["en"])
-    part = find_names(TOKENISER.cut_words(normal.slice(1, 1)), LISTS["en"])
-    assert part.tolist() == whole[3:8].tolist()
-    assert (part >= 0).sum() == 3
+    texts = TOKENISER.normalise(pa.array(["x Alice x", "met Alice", "May we go", "", "Will Smith"]))
+    found = find_names(TOKENISER.cut_words(texts.slice(1)), LISTS["en"])
+    assert (found >= 0).tolist() == [False, True, False, False, False, True, True]
+    assert find_names(TOKENISER.cut_words(texts.slice(0, 0)), LISTS["en"]).tolist() == []
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
@@ -168,14 +153,10 @@ def test_every_certain_name_is_found_in_any_case(language):
 
 
 def test_lists_without_nationalities_find_none():
-    """Those of other languages than English: everything else is found as before."""
     kept = [line for line in LISTS["en"].serialise().decode().splitlines(keepends=True) if "nationality" not in line]
-    text = "French and Austrian ships. Maria Turk met a Turk from Jordan"
-    pieces = TOKENISER.cut_words(TOKENISER.normalise(pa.array([text])))
-    kinds = find_names(pieces, PublicLists.from_bytes("".join(kept).encode()))
-    found = [SHORT[TYPES[kind]] for kind in kinds if kind >= 0]
-    assert found == ["F", "S", "S", "P"]
-    assert names("der Austrian und der French", "de") == ""
+    texts = pa.array(["French and Austrian ships. Maria Turk met a Turk from Jordan"])
+    kinds = find_names(TOKENISER.cut_words(texts), PublicLists.from_bytes("".join(kept).encode()))
+    assert [SHORT[TYPES[kind]] for kind in kinds if kind >= 0] == ["F", "S", "S", "P"]
 
 
 @given(
@@ -186,7 +167,7 @@ def test_lists_without_nationalities_find_none():
         max_size=4,
     )
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_a_vocabulary_finds_the_same_names(pieces):
     """Words that it has are matched once, and others looked up. It has the names of the lists, and other words."""
     texts = TOKENISER.normalise(pa.array(["".join(text) for text in pieces], pa.string()))
@@ -206,11 +187,6 @@ def test_any_text_passes(texts):
 @pytest.mark.parametrize("text", ["Alice " * 200_000, "A. " * 300_000, "a" * 2_000_000, "." * 2_000_000 + "Alice"])
 def test_long_runs_take_linear_time(text):
     pieces = TOKENISER.cut_words(pa.array([text]))
-    find_names(pieces, LISTS["en"])
     start = time.process_time()
     find_names(pieces, LISTS["en"])
     assert time.process_time() - start < 1
-
-
-def test_no_words_have_no_names():
-    assert find_names(TOKENISER.cut_words(pa.array([], pa.string())), LISTS["en"]).tolist() == []

@@ -46,31 +46,47 @@ def draw(kind, action, shape="", count=2000, seed=1, language="en"):
     return draw_values(numbers(kind, count), {kind: action}, shapes, words(count, seed), LISTS[language]).to_pylist()
 
 
-SHAPES = [
-    *(("number", *pair) for pair in (("3,500", "0,000"), ("3.500,25", "0.000,00"), ("-4", "-0"), ("1e-5", "0e-0"))),
-    *(("number", *pair) for pair in (("1st", "0th"), ("112TH", "000th"), ("1/2", "0/0"), (".5", ".0"))),
-    *(("number", *pair) for pair in (("12abc", "000"), ("7" * 41, "000"), ("\u0663", "000"), ("", "000"))),
-    *(("amount", *pair) for pair in (("$3,500.00", "$0,000.00"), ("20 EUR", "00 EUR"), ("€5", "€0"), ("12%", "00%"))),
-    *(("amount", *pair) for pair in (("US$ 20", "US$ 00"), ("5 XQZ", "$000"), ("-$5", "-$0"))),
-    *(("phone", *pair) for pair in (("+49 170 1234567", "+00 000 0000000"), ("0170/12345", "0000/00000"))),
-    *(("phone", *pair) for pair in (("555-1234 ext. 12", "000-0000 ext. 00"), ("call 5", "(000) 000-0000"))),
-    *(("account", *pair) for pair in (("DE89 3704 0044", "AA00 0000 0000"), ("ab12345678", "AA00000000"))),
-    *(("account", *pair) for pair in (("123-45-6789", "000-00-0000"), ("12_34", "00000000"))),
-    *(("card", *pair) for pair in (("4111-1111-1111-1111", "0000-0000-0000-0000"), ("12", "0000 0000 0000 0000"))),
-    *(("date", *pair) for pair in (("2026-11-23", "0000-00-00"), ("3.1.26", "0.0.00"), ("11/2004", "00/0000"))),
-    *(("date", *pair) for pair in (("Aug. 23, 2004", "Mon. 00, 0000"), ("23 AUGUST 2004", "00 Month 0000"))),
-    *(("date", *pair) for pair in (("Sept 3rd", "Mon 0th"), ("May  5,\n1999", "Month 0, 0000"))),
-    *(("date", *pair) for pair in (("1 Xqzuary 2004", "0000-00-00"), ("2026-11/23", "0000-00-00"))),
-    *(("time", *pair) for pair in (("2:30 pm", "0:00 xm"), ("3AM", "0XM"), ("9:05 a.m.", "0:00 x.m."))),
-    *(("time", *pair) for pair in (("14:30:05.123Z", "00:00:00.000Z"), ("noon", "00:00"))),
-    *(("ip", *pair) for pair in (("8.8.8.8", "v4"), ("fe80::1", "v6"), ("::ffff:1.2.3.4", "v6"))),
-    *(
-        ("markup", *pair)
-        for pair in (("<b>", "<b>"), ('<A href="xqz">', "<a>"), ("</P >", "</p>"), ("<br />", "<br/>"))
-    ),
-    *(("markup", *pair) for pair in (("<xqz>", "<span>"), ("<!-- xqz -->", "<!-- -->"), ("&#9999;", "&nbsp;"))),
-    *(("first_name", *pair) for pair in (("Alice", "Aa"), ("ALICE’S", "AA’S"), ("alice's", "a's"), ("É", "Aa"))),
-]
+SHAPES = {
+    "number": [
+        ("3,500", "0,000"), ("3.500,25", "0.000,00"), ("-4", "-0"), ("1e-5", "0e-0"), ("1st", "0th"),
+        ("112TH", "000th"), ("1/2", "0/0"), (".5", ".0"), ("12abc", "000"), ("7" * 41, "000"), ("\u0663", "000"),
+        ("", "000"),
+    ],
+    "amount": [
+        ("$3,500.00", "$0,000.00"), ("20 EUR", "00 EUR"), ("€5", "€0"), ("12%", "00%"), ("US$ 20", "US$ 00"),
+        ("5 XQZ", "$000"), ("-$5", "-$0"),
+    ],
+    "phone": [
+        ("+49 170 1234567", "+00 000 0000000"), ("0170/12345", "0000/00000"),
+        ("555-1234 ext. 12", "000-0000 ext. 00"), ("call 5", "(000) 000-0000"),
+    ],
+    "account": [
+        ("DE89 3704 0044", "AA00 0000 0000"), ("ab12345678", "AA00000000"), ("123-45-6789", "000-00-0000"),
+        ("12_34", "00000000"),
+    ],
+    "card": [
+        ("4111-1111-1111-1111", "0000-0000-0000-0000"), ("12", "0000 0000 0000 0000"),
+    ],
+    "date": [
+        ("2026-11-23", "0000-00-00"), ("3.1.26", "0.0.00"), ("11/2004", "00/0000"),
+        ("Aug. 23, 2004", "Mon. 00, 0000"), ("23 AUGUST 2004", "00 Month 0000"), ("Sept 3rd", "Mon 0th"),
+        ("May  5,\n1999", "Month 0, 0000"), ("1 Xqzuary 2004", "0000-00-00"), ("2026-11/23", "0000-00-00"),
+    ],
+    "time": [
+        ("2:30 pm", "0:00 xm"), ("3AM", "0XM"), ("9:05 a.m.", "0:00 x.m."), ("14:30:05.123Z", "00:00:00.000Z"),
+        ("noon", "00:00"),
+    ],
+    "ip": [
+        ("8.8.8.8", "v4"), ("fe80::1", "v6"), ("::ffff:1.2.3.4", "v6"),
+    ],
+    "markup": [
+        ("<b>", "<b>"), ('<A href="xqz">', "<a>"), ("</P >", "</p>"), ("<br />", "<br/>"), ("<xqz>", "<span>"),
+        ("<!-- xqz -->", "<!-- -->"), ("&#9999;", "&nbsp;"),
+    ],
+    "first_name": [
+        ("Alice", "Aa"), ("ALICE’S", "AA’S"), ("alice's", "a's"), ("É", "Aa"),
+    ],
+}  # fmt: skip
 
 
 def test_plurals_of_nationalities_are_found_and_not_written():
@@ -81,13 +97,15 @@ def test_plurals_of_nationalities_are_found_and_not_written():
 
 
 def test_shapes():
-    assert [(kind, original, shapes_of(kind, original)) for kind, original, _ in SHAPES] == [
-        (kind, original, [shape]) for kind, original, shape in SHAPES
-    ]
+    for kind, cases in SHAPES.items():
+        assert dict(zip(dict(cases), shapes_of(kind, *dict(cases)), strict=True)) == dict(cases)
+    kinds = np.array([TYPES.index("number"), TYPES.index("time"), TYPES.index("email")], np.int8)
+    actions = {"number": SURROGATE, "time": RESAMPLE, "email": TAG}
+    assert find_shapes(kinds, actions, pa.array(["12", "1:30", "a@b.c"])).to_pylist() == ["", "0:00", ""]
 
 
 @given(st.lists(st.text(st.sampled_from("ASTastÉéß漢'’-."), min_size=1, max_size=6), min_size=1, max_size=30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_case_of_a_name_does_not_follow_which_letters_it_has(names):
     expected = []
     for name in names:
@@ -114,34 +132,31 @@ def test_cache_of_shapes_changes_none_and_stays_small(monkeypatch):
     assert {re.sub("[0-9]", "0", token) for token in batches[0] if len(token) < 50} <= set(known["number"])
 
 
-def test_shapes_show_under_resample_alone():
-    kinds = np.array([TYPES.index("number"), TYPES.index("time"), TYPES.index("email")], np.int8)
-    actions = {"number": SURROGATE, "time": RESAMPLE, "email": TAG}
-    assert find_shapes(kinds, actions, pa.array(["12", "1:30", "a@b.c"])).to_pylist() == ["", "0:00", ""]
-
-
 TOKENS = st.text(st.sampled_from("0159.,:/-+() $€%eEaApPmM<>&;'’Zstndrh\u00a0é漢" + CANARY), max_size=50)
 
 
 @given(st.sampled_from(list(DEFAULTS)), st.lists(TOKENS, min_size=1, max_size=20))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_shape_is_short_has_one_digit_and_can_be_drawn(kind, originals):
-    for original, shape in zip(originals, shapes_of(kind, *originals), strict=True):
+    shapes = shapes_of(kind, *originals)
+    for original, shape in zip(originals, shapes, strict=True):
         assert len(shape) <= LONGEST
         if kind not in ("ip", "markup"):
             assert not set(shape) & set("123456789")
             assert set(shape) <= set(original) | set(DEFAULTS[kind]) | set("0AaMonth.xmXM")
+    for shape in set(shapes):
         assert len(draw(kind, RESAMPLE, shape, count=2)) == 2
         assert set_size(kind, RESAMPLE, shape, LISTS["en"]) >= 1
 
 
-@pytest.mark.parametrize("kind", TYPES)
-def test_nothing_of_the_original_comes_through(kind):
+def test_nothing_of_the_original_comes_through():
     originals = [CANARY, f"{CANARY}@example.com", f"<{CANARY} 1>", f"{CANARY}'s", f"1 {CANARY}", f"12:30 {CANARY}"]
-    for action in CLASSES[kind].allowed[2:]:
-        shapes = find_shapes(numbers(kind, len(originals)), {kind: action}, pa.array(originals))
-        drawn = draw_values(numbers(kind, len(originals)), {kind: action}, shapes, words(len(originals)), LISTS["en"])
-        assert not any(CANARY in text.lower() for text in (*shapes.to_pylist(), *drawn.to_pylist()))
+    for kind in TYPES:
+        kinds = numbers(kind, len(originals))
+        for action in CLASSES[kind].allowed[2:]:
+            shapes = find_shapes(kinds, {kind: action}, pa.array(originals))
+            drawn = draw_values(kinds, {kind: action}, shapes, words(len(originals)), LISTS["en"])
+            assert not any(CANARY in text.lower() for text in (*shapes.to_pylist(), *drawn.to_pylist()))
 
 
 def test_values_are_a_function_of_class_shape_and_words():
@@ -167,6 +182,7 @@ def test_other_words_give_other_values():
     for kind in TYPES:
         assert len(set(draw(kind, SURROGATE, count=200))) > 10
         assert draw(kind, SURROGATE, seed=1) != draw(kind, SURROGATE, seed=2)
+        assert draw(kind, TAG, count=2) == [f"<{kind}>"] * 2
 
 
 CLASS = {
@@ -192,19 +208,16 @@ CLASS = {
 }
 
 
-@pytest.mark.parametrize("kind", CLASS)
-def test_surrogate_is_of_its_form(kind):
-    assert all(re.fullmatch(CLASS[kind], value) for value in draw(kind, SURROGATE))
-
-
-@pytest.mark.parametrize("kind", [kind for kind in CHARACTER_TYPES if kind != "card"])  # none of these is sound
-def test_surrogate_is_found_as_its_class(kind):
-    spans = Recogniser(CHARACTER_TYPES).find(pa.array([f"x {value} x" for value in draw(kind, SURROGATE)]))
-    assert (spans.kinds == TYPES.index(kind)).mean() > 0.99
-
-
-def test_tag_is_the_name_of_the_class():
-    assert all(draw(kind, TAG, count=2) == [f"<{kind}>"] * 2 for kind in TYPES)
+def test_surrogate_is_of_its_form_and_found_as_its_class():
+    assert list(CLASS) == list(TYPES)
+    find = Recogniser(CHARACTER_TYPES).find
+    for kind, pattern in CLASS.items():
+        values = draw(kind, SURROGATE)
+        assert all(re.fullmatch(pattern, value) for value in values), kind
+        if kind in CHARACTER_TYPES and kind != "card":  # none of these is sound
+            found = find(pa.array([f"x {value} x" for value in values])).kinds
+            assert (found == TYPES.index(kind)).mean() > 0.99
+    assert all(re.fullmatch(r"[1-9]\d\d €", value) for value in draw("amount", SURROGATE, language="de"))
 
 
 def luhn(text):
@@ -212,49 +225,60 @@ def luhn(text):
     return sum(digits[::2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
 
 
-def test_luhn_itself():
-    assert luhn("4111 1111 1111 1111") % 10 == 0
-    assert luhn("4111 1111 1111 1112") % 10 != 0
-
-
-@pytest.mark.parametrize("shape", ["0000 0000 0000 0000", "0000000000000", "0000-0000-0000-0000-000"])
-def test_no_card_is_valid_and_all_wrong_digits_occur(shape):
-    values = draw("card", RESAMPLE, shape, 5000)
-    sums = Counter(luhn(value) % 10 for value in values)
-    assert set(sums) == set(range(1, 10))
-    assert stats.chisquare([sums[rest] for rest in range(1, 10)]).pvalue > 1e-4
+def test_no_card_is_valid_and_all_wrong_digits_occur():
+    assert [luhn(f"4111 1111 1111 111{digit}") % 10 for digit in (1, 2)] == [0, 1]
+    for shape in ("0000 0000 0000 0000", "0000000000000", "0000-0000-0000-0000-000"):
+        sums = Counter(luhn(value) % 10 for value in draw("card", RESAMPLE, shape, 5000))
+        assert set(sums) == set(range(1, 10))
+        assert stats.chisquare([sums[rest] for rest in range(1, 10)]).pvalue > 1e-4
 
 
 def test_no_iban_and_no_social_security_number_is_valid():
     for value in draw("account", RESAMPLE, "AA00 0000 0000 0000 0000 00"):
-        text = value.replace(" ", "")
-        assert re.fullmatch(r"[A-Z]{2}00\d{18}", text)
+        assert re.fullmatch(r"[A-Z]{2}00\d{18}", value.replace(" ", ""))
     for value in draw("account", RESAMPLE, "000-00-0000"):
         area, group, _ = value.split("-")
         assert int(area) >= 900
         assert int(group) < 50
-    assert all(re.fullmatch(r"[A-Z]{2}\d{6}", value) for value in draw("account", RESAMPLE, "AA000000"))
 
 
 @pytest.mark.parametrize(
-    ("shape", "pattern"),
+    ("kind", "shape", "pattern"),
     [
-        ("000-0000", r"555-01\d\d"),
-        ("000-0000 x 000", r"555-01\d\d x \d{3}"),
-        ("000 000-0000", r"[2-9]\d\d 555-01\d\d"),
-        ("0 000 000 0000", r"1 [2-9]\d\d 555 01\d\d"),
-        ("00.00.00.00.00", r"01\.99\.00\.\d\d\.\d\d"),
-        ("0000/000000", r"0[1-9]\d\d/\d{6}"),
-        ("+0 (000) 000-0000", r"\+1 \([2-9]\d\d\) 555-01\d\d"),
-        ("000 0000 0000", r"020 7946 0\d\d\d"),
-        ("+00 00 0000 0000", r"\+44 20 7946 0\d\d\d"),
-        ("00 00 00 00 00", r"01 99 00 \d\d \d\d"),
-        ("+00 0 00 00 00 00", r"\+33 1 99 00 \d\d \d\d"),
-        ("+00 000 0000000", r"\+[1-9]\d \d{3} \d{7}"),
+        ("account", "AA000000", r"[A-Z]{2}\d{6}"),
+        ("number", "000th", r"[1-9]\d\d(st|nd|rd|th)"),
+        # Telephone numbers are of ranges for fiction, times are real, numbers begin as numbers do.
+        ("phone", "000-0000", r"555-01\d\d"),
+        ("phone", "000-0000 x 000", r"555-01\d\d x \d{3}"),
+        ("phone", "000 000-0000", r"[2-9]\d\d 555-01\d\d"),
+        ("phone", "0 000 000 0000", r"1 [2-9]\d\d 555 01\d\d"),
+        ("phone", "00.00.00.00.00", r"01\.99\.00\.\d\d\.\d\d"),
+        ("phone", "0000/000000", r"0[1-9]\d\d/\d{6}"),
+        ("phone", "+0 (000) 000-0000", r"\+1 \([2-9]\d\d\) 555-01\d\d"),
+        ("phone", "000 0000 0000", r"020 7946 0\d\d\d"),
+        ("phone", "+00 00 0000 0000", r"\+44 20 7946 0\d\d\d"),
+        ("phone", "00 00 00 00 00", r"01 99 00 \d\d \d\d"),
+        ("phone", "+00 0 00 00 00 00", r"\+33 1 99 00 \d\d \d\d"),
+        ("phone", "+00 000 0000000", r"\+[1-9]\d \d{3} \d{7}"),
+        ("time", "0:00 xm", r"[1-9]:[0-5]\d [ap]m"),
+        ("time", "00:00 X.M.", r"(0[1-9]|1[0-2]):[0-5]\d [AP]\.M\."),
+        ("time", "0:00", r"\d:[0-5]\d"),
+        ("time", "00:00:00.000Z", r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"),
+        ("time", "00:00+00:00", r"([01]\d|2[0-3]):[0-5]\d\+(0[1-9]|1[0-2]):00"),
+        ("number", "0", r"\d"),
+        ("number", "00", r"[1-9]\d"),
+        ("number", "0.0", r"\d\.\d"),
+        ("number", "0,000", r"[1-9],\d{3}"),
+        ("number", "0.0000", r"\d\.\d{4}"),
+        ("number", ".00", r"\.\d\d"),
+        ("number", "0/0", r"\d/[1-9]"),
+        ("number", "-000.00", r"-[1-9]\d\d\.\d\d"),
     ],
 )
-def test_telephone_numbers_are_of_ranges_for_fiction(shape, pattern):
-    assert all(re.fullmatch(pattern, value) for value in draw("phone", RESAMPLE, shape))
+def test_values_are_of_their_shape(kind, shape, pattern):
+    values = draw(kind, RESAMPLE, shape)
+    assert all(re.fullmatch(pattern, value) for value in values)
+    assert len(set(values)) <= set_size(kind, RESAMPLE, shape, LISTS["en"])
 
 
 def test_addresses_are_of_ranges_for_documentation():
@@ -295,45 +319,10 @@ def test_dates_are_real_and_in_their_form(shape, language, pattern):
 
 def test_ordinals_have_their_endings():
     drawn = set(draw("date", RESAMPLE, "Month 00th", 20_000)) | set(draw("date", RESAMPLE, "Month 0th", 20_000))
-    endings = ("1st", "02nd", "3rd", "11th", "12th", "13th", "21st", "22nd", "31st")
-    assert {value.split()[1] for value in drawn} >= {*endings}
+    endings = {"1st", "02nd", "3rd", "11th", "12th", "13th", "21st", "22nd", "31st"}
+    assert {value.split()[1] for value in drawn} >= endings
     assert not {value for value in drawn if re.search("1[123](st|nd|rd)|[^1][4-90]st", value)}
-    numbers_drawn = set(draw("number", RESAMPLE, "000th", 20_000))
-    assert {"111th", "112th", "121st", "132nd", "143rd", "100th"} <= numbers_drawn
-    assert all(re.fullmatch(r"[1-9]\d\d(st|nd|rd|th)", value) for value in numbers_drawn)
-
-
-@pytest.mark.parametrize(
-    ("shape", "pattern"),
-    [
-        ("0:00 xm", r"[1-9]:[0-5]\d [ap]m"),
-        ("00:00 X.M.", r"(0[1-9]|1[0-2]):[0-5]\d [AP]\.M\."),
-        ("0:00", r"\d:[0-5]\d"),
-        ("00:00:00.000Z", r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"),
-        ("00:00+00:00", r"([01]\d|2[0-3]):[0-5]\d\+(0[1-9]|1[0-2]):00"),
-    ],
-)
-def test_times_are_real(shape, pattern):
-    assert all(re.fullmatch(pattern, value) for value in draw("time", RESAMPLE, shape))
-
-
-@pytest.mark.parametrize(
-    ("shape", "pattern"),
-    [
-        ("0", r"\d"),
-        ("00", r"[1-9]\d"),
-        ("0.0", r"\d\.\d"),
-        ("0,000", r"[1-9],\d{3}"),
-        ("0.0000", r"\d\.\d{4}"),
-        (".00", r"\.\d\d"),
-        ("0/0", r"\d/[1-9]"),
-        ("-000.00", r"-[1-9]\d\d\.\d\d"),
-    ],
-)
-def test_numbers_begin_as_numbers_do(shape, pattern):
-    values = draw("number", RESAMPLE, shape, 3000)
-    assert all(re.fullmatch(pattern, value) for value in values)
-    assert len(set(values)) <= set_size("number", RESAMPLE, shape, LISTS["en"])
+    assert {"111th", "112th", "121st", "132nd", "143rd", "100th"} <= set(draw("number", RESAMPLE, "000th", 20_000))
 
 
 def chi_squared(values, size):
@@ -385,24 +374,17 @@ def test_the_digits_of_long_numbers_are_uniform_and_independent():
         assert stats.chisquare(pairs).pvalue > 1e-5
 
 
-def test_other_languages_write_amounts_and_dates_their_way():
-    assert all(re.fullmatch(r"[1-9]\d\d €", value) for value in draw("amount", SURROGATE, language="de"))
-
-
 def test_what_cannot_be_drawn_is_refused():
     for action in (TypeAction.WORDS, TypeAction.MASK, None):
         with pytest.raises(ValueError, match="email: no value is drawn under the action"):
             draw("email", action)
     with pytest.raises(ValueError, match="tag, surrogate"):
         draw("email", RESAMPLE)
-
-
-@pytest.mark.parametrize("kind", list(DEFAULTS))
-def test_a_string_that_is_no_shape_is_not_copied(kind):
-    for text in (CANARY, "12 " + CANARY, "", f"<{CANARY}>", DEFAULTS[kind] + "\x05", "0" * 41):
-        with pytest.raises(ValueError, match="no shape of this class") as caught:
-            draw(kind, RESAMPLE, text, count=2)
-        assert CANARY not in str(caught.value)
+    for kind, shape in DEFAULTS.items():
+        for text in (CANARY, "12 " + CANARY, "", f"<{CANARY}>", shape + "\x05", "0" * 41):
+            with pytest.raises(ValueError, match="no shape of this class") as caught:
+                draw(kind, RESAMPLE, text, count=2)
+            assert CANARY not in str(caught.value)
 
 
 def test_no_tokens_have_no_values():
