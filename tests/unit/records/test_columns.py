@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from support import toys
+from support.toys import unravel
 from wordveil.artifacts.bundle import Bundle
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.records import sanitiser as module
@@ -44,21 +46,14 @@ def rows(toy: RecordSanitiser, *columns: list[str | None], ids: list[str] | None
     return toys.sanitise(toy, batch(*columns, ids=ids)).to_pylist()
 
 
-def test_the_output_has_the_columns_by_their_names(bundles):
-    table = toys.sanitise(sanitiser(bundles), batch(["a b"], ["c d e"]))
-    assert table.schema.names[:5] == ["id", "subject", "body", "status", "reason"]
-    (row,) = table.to_pylist()
-    assert (len(row["subject"].split()), len(row["body"].split())) == (2, 3)
-    assert (row["status"], row["__words"], row["__unknown"]) == ("released", 5, 0)
-
-
 def test_a_dotted_name_becomes_a_field_of_a_struct(bundles):
     names = ("message.subject", "title", "message.parts.body", "`a.b`")
     (row,) = rows(sanitiser(bundles, names), ["a"], ["b c"], ["d e f"], ["g"])
-    assert [*row][1:4] == ["message", "title", "a.b"]
+    assert [*row][1:5] == ["message", "title", "a.b", "status"]
     assert [*row["message"]] == ["subject", "parts"]
-    counts = [row["message"]["subject"], row["title"], row["message"]["parts"]["body"], row["a.b"]]
-    assert [len(text.split()) for text in counts] == [1, 2, 3, 1]
+    texts = [row["message"]["subject"], row["title"], row["message"]["parts"]["body"], row["a.b"]]
+    assert [len(text.split()) for text in texts] == [1, 2, 3, 1]
+    assert (row["status"], row["__words"], row["__unknown"]) == ("released", 7, 0)
 
 
 def test_one_price_for_all_columns(bundles):
@@ -71,116 +66,95 @@ def test_one_price_for_all_columns(bundles):
 
 @pytest.mark.parametrize("length", ["pad", "sample"])
 def test_a_hidden_length_costs_the_sum_of_the_widths(bundles, length):
-    toy = sanitiser(bundles, widths=(3, 7), length=length)
-    found = rows(toy, ["a b c d e", "", "a"], ["c", "", None])
+    found = rows(sanitiser(bundles, widths=(3, 7), length=length), ["a b c d e", "", "a"], ["c", "", None])
     assert {row["privacy"]["tokens"] for row in found} == {10}
     (pure,) = {row["privacy"]["epsilon_pure"] for row in found}
     assert pure == pytest.approx(10 * bundles[length == "pad"].guarantee.pure)
     assert {row["privacy"]["relation"] for row in found} == {"any_text"}
+    counts = [(len(row["subject"].split()), len(row["body"].split())) for row in found]
     if length == "sample":
-        assert {(len(row["subject"].split()), len(row["body"].split())) for row in found} == {(3, 7)}
+        assert counts == [(3, 7)] * 3
     else:
-        assert max(len(row["subject"].split()) for row in found) <= 3
-        assert max(len(row["body"].split()) for row in found) <= 7
+        assert all(subject <= 3 and body <= 7 for subject, body in counts)
         assert any(row["body"] for row in found[1:])
 
 
 def test_positions_run_on_over_the_columns(bundles, monkeypatch):
+    """A draw at the same context and position is the same, however the words are spread over columns."""
     seen: list[TokenBatch] = []
     mechanism = bundles[False].mechanism
     draw = type(mechanism).draw
     monkeypatch.setattr(
         type(mechanism), "draw", lambda self, tokens, keys: (seen.append(tokens), draw(self, tokens, keys))[1]
     )
-    (row, other) = rows(sanitiser(bundles), ["a b", "c"], ["c d e", "a a"])
+    found = rows(sanitiser(bundles), ["a b", "c"], ["c d e", "a a"])
     (tokens,) = seen
-    lookup = {word: number for number, word in enumerate(WORDS)}
     assert [WORDS[i] for i in tokens.ids] == [*"abcde", *"caa"]
     assert tokens.offsets.tolist() == [0, 5, 8]
-    # A draw at the same context and position is the same, however the words are spread over columns.
-    again = draw(
-        mechanism, TokenBatch(tokens.ids, tokens.offsets, tokens.contexts), toys.MASTER_KEY.for_release("columns")
-    )
-    written = [
-        lookup[word] for text in (row["subject"], row["body"], other["subject"], other["body"]) for word in text.split()
-    ]
-    assert written == again.ids.tolist()
+    again = TokenBatch(tokens.ids, tokens.offsets, tokens.contexts)
+    drawn = draw(mechanism, again, toys.MASTER_KEY.for_release("columns")).ids
+    assert [WORDS[i] for i in drawn] == " ".join(f"{row['subject']} {row['body']}" for row in found).split()
 
 
 def test_equal_columns_are_drawn_apart(bundles):
     text = " ".join(["a"] * 400)
     (row,) = rows(sanitiser(bundles), [text], [text])
-    subject, body = row["subject"].split(), row["body"].split()
-    equal = np.mean(np.array(subject) == np.array(body))
-    law = bundles[False].mechanism.probabilities(WORDS.index("a"))
-    assert law is not None
-    expected = float((law**2).sum())
+    equal = np.mean(np.array(row["subject"].split()) == np.array(row["body"].split()))
+    expected = float((bundles[False].mechanism.probabilities(WORDS.index("a")) ** 2).sum())
     assert abs(equal - expected) < 4 * np.sqrt(expected * (1 - expected) / 400)
     assert equal < 0.5  # where the columns shared positions, all would be equal
 
 
-@pytest.mark.parametrize("policy", [{}, COPYING, {"repeat": "same"}, {"output": "bag"}])
+PADDED = {"widths": (3, 4), "length": "pad"}
+
+
+@pytest.mark.parametrize("policy", [{}, COPYING, {"repeat": "same"}, {"output": "bag"}, PADDED])
 def test_where_a_word_stands_changes_tag_and_noise(bundles, policy):
-    shapes = [("a b", "c"), ("a", "b c"), ("", "a b c"), ("a b c", ""), ("a c", "b")]
+    shapes = [("a b", "c"), ("a", "b c"), ("", "a b c"), ("a b c", ""), ("a c", "b"), ("a b", "c")]
     found = [rows(sanitiser(bundles, **policy), [subject], [body], ids=["r"])[0] for subject, body in shapes]
-    assert len({row["content_tag"] for row in found}) == len(shapes)
-    texts = {" ".join(f"{row['subject']} {row['body']}".split()) for row in found}
-    assert len(texts) > 2
-    again = rows(sanitiser(bundles, **policy), ["a b"], ["c"], ids=["r"])[0]
-    assert again == found[0]
-
-
-def test_padded_words_moved_to_another_column_change_the_tag(bundles):
-    toy = sanitiser(bundles, widths=(2, 2), length="pad")
-    tags = [
-        rows(toy, [subject], [body], ids=["r"])[0]["content_tag"]
-        for subject, body in (("a", "b"), ("a b", ""), ("", "a b"))
-    ]
-    assert len(set(tags)) == 3
+    assert len({row["content_tag"] for row in found}) == 5
+    assert len({" ".join(f"{row['subject']} {row['body']}".split()) for row in found}) > 2
+    assert found[0] == found[-1]
 
 
 def test_names_widths_and_order_are_part_of_the_fingerprint(bundles):
     policy = TextPolicy(length="pad", n_max=10)
-    one = TextColumns()
-    assert one.fingerprint(policy) == TextColumns(("text",), (10,)).fingerprint(policy) == policy.fingerprint
-    several = [
-        TextColumns(("subject", "body"), (3, 7)),
-        TextColumns(("subject", "body"), (7, 3)),
-        TextColumns(("body", "subject"), (3, 7)),
-        TextColumns(("subject", "body", "note"), (3, 3, 4)),
-    ]
-    assert len({columns.fingerprint(policy) for columns in (one, *several)}) == 5
+    one = TextColumns().fingerprint(policy)
+    assert one == TextColumns(("text",), (10,)).fingerprint(policy) == policy.fingerprint
+    columns = [(("subject", "body"), (3, 7)), (("subject", "body"), (7, 3)), (("body", "subject"), (3, 7))]
+    columns += [(("subject", "body", "note"), (3, 3, 4))]
+    several = [TextColumns(*some).fingerprint(policy) for some in columns]
+    assert len({one, *several}) == 5
     (row,) = rows(sanitiser(bundles, widths=(3, 7), length="pad"), ["a"], ["b"])
-    assert row["privacy"]["policy"] == several[0].fingerprint(policy)
+    assert row["privacy"]["policy"] == several[0]
 
 
 def test_widths_must_add_up():
-    with pytest.raises(ValueError, match="do not add up"):
-        TextColumns(("a", "b"), (3, 3)).split_policy(TextPolicy(length="pad", n_max=10))
-    with pytest.raises(ValueError, match="do not add up"):
-        TextColumns(("a", "b")).split_policy(TextPolicy(length="pad", n_max=10))
+    for widths in ((3, 3), ()):
+        with pytest.raises(ValueError, match="do not add up"):
+            TextColumns(("a", "b"), widths).split_policy(TextPolicy(length="pad", n_max=10))
 
 
 def test_a_null_among_several_texts_is_an_empty_text(bundles):
-    for policy in ({}, {"widths": (3, 4), "length": "pad"}):
+    for policy in ({}, PADDED):
         toy = sanitiser(bundles, **policy)
-        with_null, with_empty = rows(toy, [None], ["a b"], ids=["r"]), rows(toy, [""], ["a b"], ids=["r"])
+        with_null, with_empty = (rows(toy, [text], ["a b"], ids=["r"]) for text in (None, ""))
         assert with_null == with_empty
         assert with_null[0]["subject"] is not None
 
 
 def test_a_repeated_word_is_one_word_of_the_record(bundles):
-    toy = sanitiser(bundles, repeat="same")
-    (row,) = rows(toy, ["Cat the zorblax"], ["the mat, zorblax. CAT cat"])
+    toy, texts = sanitiser(bundles, repeat="same"), (["Cat the zorblax"], ["the mat, zorblax. CAT cat"])
+    (row,) = rows(toy, *texts)
     subject, body = row["subject"].split(), row["body"].split()
-    assert (subject[0], subject[1], subject[2]) == (body[3], body[0], body[2])
+    assert subject == [body[3], body[0], body[2]]
     assert body[3] == body[4]
     assert (row["privacy"]["tokens"], row["privacy"]["composition"]) == (4, "distinct")
-    (inspected,) = toy.inspect(batch(["Cat the zorblax"], ["the mat, zorblax. CAT cat"]))
+    (inspected,) = toy.inspect(batch(*texts))
     assert inspected.column("__tokens").to_pylist() == [4]
 
 
-@pytest.mark.parametrize("policy", [{}, {"widths": (3, 4), "length": "pad"}, COPYING, {"output": "bag"}])
+@pytest.mark.parametrize("policy", [{}, PADDED, COPYING, {"output": "bag"}])
 def test_equal_unknown_words_across_columns_enter_the_tag(bundles, policy):
     toy = sanitiser(bundles, repeat="same", **policy)
     (same,) = rows(toy, ["zorb a"], ["zorb b"], ids=["r"])
@@ -218,29 +192,24 @@ def test_what_is_copied_stays_in_its_column(bundles):
 
 def test_one_refused_column_refuses_the_record(bundles):
     found = rows(sanitiser(bundles, unknown="quarantine"), ["a", "a", "zorblax"], ["b", "zorblax", "b"])
-    assert [(row["status"], row["reason"]) for row in found] == [
-        ("released", None),
-        ("quarantined", "unknown_words"),
-        ("quarantined", "unknown_words"),
-    ]
-    assert [row["subject"] for row in found[1:]] == [row["body"] for row in found[1:]] == [None, None]
+    assert [row["reason"] for row in found] == [None, "unknown_words", "unknown_words"]
+    assert [row["status"] for row in found] == ["released", "quarantined", "quarantined"]
+    assert {text for row in found[1:] for text in (row["subject"], row["body"])} == {None}
 
 
 def test_a_refused_record_is_empty_in_all_columns(bundles):
-    toy = sanitiser(bundles, widths=(3, 4), length="pad", unknown="quarantine", refused="empty")
-    (refused,) = rows(toy, ["a b"], ["zorblax"], ids=["r"])
-    (empty,) = rows(toy, [""], [""], ids=["r"])
+    toy = sanitiser(bundles, **PADDED, unknown="quarantine", refused="empty")
+    (refused,), (empty,) = (rows(toy, *texts, ids=["r"]) for texts in ((["a b"], ["zorblax"]), ([""], [""])))
     assert {**refused, "__words": 0, "__unknown": 0} == {**empty, "__words": 0, "__unknown": 0}
 
 
-def test_cuts_and_order_of_batches_do_not_matter(bundles, monkeypatch):
+def test_cuts_of_batches_do_not_matter(bundles, monkeypatch):
     rng = np.random.default_rng(3)
-    texts = [[" ".join(rng.choice(WORDS, rng.integers(0, 9))) for _ in range(40)] for _ in range(3)]
+    texts = [[" ".join(rng.choice(WORDS, rng.integers(0, 9))) for _ in range(20)] for _ in range(3)]
     for policy in ({}, {"repeat": "same", **COPYING}, {"widths": (2, 5, 3), "length": "pad", "output": "bag"}):
         toy = sanitiser(bundles, ("one", "two", "three"), **policy)
         whole = rows(toy, *texts)
-        single = [row for i in range(40) for row in rows(toy, *([column[i]] for column in texts), ids=[f"r{i}"])]
-        assert whole == single
+        assert whole == [row for i in range(20) for row in rows(toy, *([column[i]] for column in texts), ids=[f"r{i}"])]
         monkeypatch.setattr(module, "_SLICE_TOKENS", 20)
         assert rows(sanitiser(bundles, ("one", "two", "three"), **policy), *texts) == whole
         monkeypatch.undo()
@@ -259,27 +228,19 @@ def test_texts_are_refused_together():
 
 
 def test_a_layout_joins_and_splits():
-    rng = np.random.default_rng(5)
-    lengths = rng.integers(0, 4, (3, 20))
+    lengths = np.random.default_rng(5).integers(0, 4, (3, 20))
     offsets = [np.concatenate([[0], np.cumsum(column)]) for column in lengths]
     values = [np.arange(column.sum()) + 1000 * number for number, column in enumerate(lengths)]
     layout = TokenLayout.of(offsets)
     joined = layout.join(values)
-    expected = [
-        values[number][offsets[number][record] : offsets[number][record + 1]]
-        for record in range(20)
-        for number in range(3)
-    ]
-    assert joined.tolist() == np.concatenate(expected).tolist()
-    assert np.diff(layout.offsets).tolist() == lengths.sum(axis=0).tolist()
+    parts = zip(*(unravel(*column) for column in zip(values, offsets, strict=True)), strict=True)
+    assert unravel(joined, layout.offsets) == [[*chain(*record)] for record in parts]
     assert all(np.array_equal(*pair) for pair in zip(layout.split(joined), values, strict=True))
 
 
 def test_names_are_read_as_spark_reads_them():
-    assert parse_path("body") == ("body",)
-    assert parse_path("message.body") == ("message", "body")
-    assert parse_path("`a.b`.c d") == ("a.b", "c d")
-    assert parse_path("`a``b`") == ("a`b",)
+    paths = {"body": ("body",), "message.body": ("message", "body"), "`a.b`.c d": ("a.b", "c d"), "`a``b`": ("a`b",)}
+    assert {name: parse_path(name) for name in paths} == paths
     for name in ("a.", ".a", "a..b", "`a", "a`b`", ""):
         with pytest.raises(ValueError, match="is not a column name"):
             parse_path(name)
