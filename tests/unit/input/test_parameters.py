@@ -20,13 +20,10 @@ def test_values_are_strings_with_whatever_in_them():
     }
 
 
-@pytest.mark.parametrize("pair", ["ds", "=x", "1a=x", "a b=x", "a-b=x", ":a=x", "é=x"])
-def test_a_bad_name_is_a_fault(pair):
-    with pytest.raises(ConfigError, match=r"--param.*should be NAME=VALUE"):
-        parse_params([pair])
-
-
-def test_the_same_name_twice_is_a_fault():
+def test_a_bad_or_repeated_name_is_a_fault():
+    for pair in ("ds", "=x", "1a=x", "a b=x", "a-b=x", ":a=x", "é=x"):
+        with pytest.raises(ConfigError, match=r"--param.*should be NAME=VALUE"):
+            parse_params([pair])
     with pytest.raises(ConfigError, match="2 faults"):
         parse_params(["a=1", "a=2", "="])
 
@@ -82,11 +79,9 @@ def test_just_the_parameters_that_are_used_have_values():
         check_params(None, {"x": "1"})
 
 
-@pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "x" * 201, "with space"])
-def test_a_run_id_is_safe_in_file_names(name):
-    with pytest.raises(ConfigError, match=r"run_id.*: give 1 to 200 letters"):
-        parse_run_id(name)
-
-
-def test_run_ids_of_schedulers_are_fine():
-    assert parse_run_id("scheduled__2026-11-20T00:00:00+00:00") == "scheduled__2026-11-20T00:00:00+00:00"
+def test_a_run_id_is_safe_in_file_names():
+    for name in ("", "../x", "a/b", ".hidden", "x" * 201, "with space"):
+        with pytest.raises(ConfigError, match=r"run_id.*: give 1 to 200 letters"):
+            parse_run_id(name)
+    scheduled = "scheduled__2026-11-20T00:00:00+00:00"
+    assert parse_run_id(scheduled) == scheduled

@@ -25,10 +25,9 @@ def contexts(count, seed=1):
 
 
 def fits(counts, weights=None):
-    """Whether counts agree with the weights (equal unless given): chi-square between its one-in-10^4 quantiles."""
+    """Tell whether counts agree with weights (equal by default): chi-square between its one-in-10^4 quantiles."""
     counts = np.asarray(counts, float)
-    shares = np.full(len(counts), 1 / len(counts)) if weights is None else np.asarray(weights, float)
-    expected = shares * counts.sum()
+    expected = counts.sum() * (np.full(len(counts), 1 / len(counts)) if weights is None else np.asarray(weights, float))
     statistic = ((counts - expected) ** 2 / expected).sum()
     low, high = chi2.ppf([1e-4, 1 - 1e-4], len(counts) - 1)
     return low < statistic < high
@@ -50,16 +49,10 @@ def test_sampled_positions_are_uniform(length):
     assert length == 1 or fits(counts)
 
 
-def test_sampled_positions_are_independent_of_each_other():
-    ids, offsets = ragged([[0, 1, 2]] * 9000)
-    drawn, _ = sample(ids, offsets, contexts(9000), KEY, 2, UNKNOWN)
-    pairs = drawn.reshape(-1, 2)
-    assert fits(np.bincount(pairs[:, 0] * 3 + pairs[:, 1], minlength=9))
-
-
-def test_sampling_follows_how_often_a_word_stands_there():
-    ids, offsets = ragged([[0, 1, 0, 0]] * 4000)
-    drawn, _ = sample(ids, offsets, contexts(4000), KEY, 5, UNKNOWN)
+def test_sampled_positions_are_independent_and_follow_frequencies():
+    drawn, _ = sample(*ragged([[0, 1, 2]] * 9000), contexts(9000), KEY, 2, UNKNOWN)
+    assert fits(np.bincount(drawn[::2] * 3 + drawn[1::2], minlength=9))
+    drawn, _ = sample(*ragged([[0, 1, 0, 0]] * 4000), contexts(4000), KEY, 5, UNKNOWN)
     assert fits(np.bincount(drawn), [3 / 4, 1 / 4])
     assert not fits(np.bincount(drawn), [1 / 2, 1 / 2])
 
@@ -71,38 +64,29 @@ def test_empty_records_sample_the_unknown_word():
     assert drawn.dtype == np.int32
 
 
-def test_a_batch_of_empty_records_alone():
-    ids, offsets = ragged([[], []])
-    assert sample(ids, offsets, contexts(2), KEY, 2, UNKNOWN)[0].tolist() == [UNKNOWN] * 4
-    assert shuffle(ids, offsets, contexts(2), KEY).tolist() == []
-
-
-def test_no_records():
-    ids, offsets = ragged([])
-    drawn, drawn_offsets = sample(ids, offsets, contexts(0), KEY, 4, UNKNOWN)
-    assert (drawn.tolist(), drawn_offsets.tolist()) == ([], [0])
-    assert shuffle(ids, offsets, contexts(0), KEY).tolist() == []
+def test_empty_records_alone_and_no_records():
+    for lists, drawn in (([[], []], [UNKNOWN] * 4), ([], [])):
+        ids, offsets = ragged(lists)
+        assert sample(ids, offsets, contexts(len(lists)), KEY, 2, UNKNOWN)[0].tolist() == drawn
+        assert shuffle(ids, offsets, contexts(len(lists)), KEY).tolist() == []
 
 
 LISTS = [[1, 2, 3, 4], [], [5], [6, 6, 7], list(range(50))]
 
 
-def test_sampling_does_not_depend_on_the_batch():
+@pytest.mark.parametrize(
+    "draw",
+    [lambda *data: sample(*data, 6, UNKNOWN), lambda *data: (shuffle(*data), data[1])],
+    ids=["sample", "shuffle"],
+)
+def test_a_draw_depends_on_key_and_context_alone(draw):
     rows = contexts(len(LISTS))
-    together = unravel(*sample(*ragged(LISTS), rows, KEY, 6, UNKNOWN))
-    alone = [
-        sample(*ragged([part]), rows[row : row + 1], KEY, 6, UNKNOWN)[0].tolist() for row, part in enumerate(LISTS)
-    ]
+    together = unravel(*draw(*ragged(LISTS), rows, KEY))
+    alone = [draw(*ragged([part]), rows[row : row + 1], KEY)[0].tolist() for row, part in enumerate(LISTS)]
     assert together == alone
-    assert together[4] != unravel(*sample(*ragged(LISTS), rows, OTHER_KEY, 6, UNKNOWN))[4]
-
-
-def test_shuffling_does_not_depend_on_the_batch():
-    rows = contexts(len(LISTS))
-    ids, offsets = ragged(LISTS)
-    together = unravel(shuffle(ids, offsets, rows, KEY), offsets)
-    assert together == [shuffle(*ragged([part]), rows[row : row + 1], KEY).tolist() for row, part in enumerate(LISTS)]
-    assert together[4] != unravel(shuffle(ids, offsets, rows, OTHER_KEY), offsets)[4]
+    assert together[4] != unravel(*draw(*ragged(LISTS), rows, OTHER_KEY))[4]
+    first, second = unravel(*draw(*ragged([LISTS[4]] * 2), contexts(2), KEY))
+    assert first != second
 
 
 def test_shuffling_permutes_each_record_within_itself():
@@ -129,9 +113,3 @@ def test_the_order_is_independent_of_the_ids():
     order = shuffle(ids, offsets, rows, KEY)
     names = np.random.default_rng(3).permutation(1000)[:10].astype(np.int32)
     assert (shuffle(names[ids], offsets, rows, KEY) == names[order]).all()
-
-
-def test_two_contexts_give_two_orders():
-    ids, offsets = ragged([list(range(40))] * 2)
-    first, second = unravel(shuffle(ids, offsets, contexts(2), KEY), offsets)
-    assert first != second

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,28 +68,21 @@ def chosen_settings() -> list[dict[str, str]]:
     return chosen
 
 
-def policies(chosen: Sequence[dict[str, str]]) -> list[TextPolicy]:
-    return [policy_of(*shape, **settings) for shape in SHAPES for settings in chosen]
-
-
 def name_of(policy: TextPolicy) -> str:
     return "-".join(str(getattr(policy, name)) for name in ("length", "output", *CHOICES))
 
 
-POLICIES = policies(chosen_settings())
+POLICIES = [policy_of(*shape, **settings) for shape in SHAPES for settings in chosen_settings()]
 
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Bundle]:
     """Bundles of few words, by mechanism and padding."""
-    embedding = toys.toy_embedding(
-        [*WORDS, "Cat", "straße"], np.random.default_rng(2).standard_normal((len(WORDS) + 2, 4))
-    )
-    store: Path = tmp_path_factory.mktemp("strict")
-    kinds = product(SETTINGS, (False, True))
+    vectors = np.random.default_rng(2).standard_normal((len(WORDS) + 2, 4))
+    embedding, store = toys.toy_embedding([*WORDS, "Cat", "straße"], vectors), tmp_path_factory.mktemp("strict")
     return {
         (name, padding): toys.make_bundle(store, embedding, SETTINGS[name], padding=padding, mechanism=name)
-        for name, padding in kinds
+        for name, padding in product(SETTINGS, (False, True))
     }
 
 
@@ -123,15 +115,14 @@ def faults(sanitiser: RecordSanitiser, bundle: Bundle, policy: TextPolicy, texts
         for mine, theirs, name in fields
         if not mine.equals(theirs) or len({*map(str, theirs.to_pylist())}) > 1
     }
-    found |= {"status"} if {*one["status"].to_pylist()} != {"released"} else set()
-    found |= {"reason"} if one["reason"].null_count < one.num_rows else set()
-    found |= {"privacy"} if one["privacy"].null_count else set()
-    found |= (
-        {"content_tag"}
-        if any(tag is None or len(tag) != TAG_BYTES for tag in one["content_tag"].to_pylist())
-        else set()
-    )
-    return found | ({"text"} if any(map(_is_no_output(bundle, policy), one["text"].to_pylist())) else set())
+    are_wrong = {
+        "status": {*one["status"].to_pylist()} != {"released"},
+        "reason": one["reason"].null_count < one.num_rows,
+        "privacy": one["privacy"].null_count > 0,
+        "content_tag": any(tag is None or len(tag) != TAG_BYTES for tag in one["content_tag"].to_pylist()),
+        "text": any(map(_is_no_output(bundle, policy), one["text"].to_pylist())),
+    }
+    return found | {name for name, is_wrong in are_wrong.items() if is_wrong}
 
 
 def _is_no_output(bundle: Bundle, policy: TextPolicy) -> Any:
@@ -155,7 +146,7 @@ def fuzz(bundles: dict[tuple[str, bool], Bundle], policy: TextPolicy, texts: Tex
 
 @pytest.fixture(scope="module")
 def texts() -> Texts:
-    return [*HOSTILE.values(), *random_texts(300, 1, WORDS)]
+    return [*HOSTILE.values(), *random_texts(150, 1, WORDS)]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=name_of)
@@ -193,44 +184,27 @@ def test_the_texts_are_refused_for_every_reason_but_one(bundles, texts: Texts):
     assert found == {None, *schema.TEXT_REASONS} - {schema.TOO_MANY_TOKENS} - of_policies
 
 
-@pytest.mark.parametrize("reason", schema.TEXT_REASONS)
-def test_every_reason_shows_the_same(bundles, monkeypatch: pytest.MonkeyPatch, reason: str):
-    policy = policy_of("pad", "sequence")
-    monkeypatch.setitem(globals(), "find_refusals", lambda ids, texts, _: pa.repeat(reason, len(ids)))
-    fuzz(bundles, policy, [b"the cat"] * 3)
+def test_every_reason_shows_the_same(bundles, monkeypatch: pytest.MonkeyPatch):
+    for reason in schema.TEXT_REASONS:
+        monkeypatch.setitem(globals(), "find_refusals", lambda ids, _, __, reason=reason: pa.repeat(reason, len(ids)))
+        fuzz(bundles, policy_of("pad", "sequence"), [b"the cat"] * 3)
 
 
 @pytest.mark.parametrize("settings", [{}, {"unknown": "quarantine"}, {"length": "sample"}], ids=str)
 def test_under_refused_quarantine_only_the_refusal_shows(bundles, texts: Texts, settings: dict[str, str]):
     policy = policy_of(**{"length": "pad", "output": "sequence", "refused": "quarantine", **settings})
+    assert "presence" in policy.exposes
     bundle = bundles["laplace", policy.pads]
     sanitiser = toys.record_sanitiser(bundle, policy, kept=("day",))
     done = pa.Table.from_batches(slices_of(sanitiser, texts))
+    assert done["id"].equals(pa.chunked_array([input_of(texts)["id"]]))
     refused = pc.equal(done["status"], "quarantined")
-    assert pc.all(pc.equal(refused, pc.is_valid(done["reason"]))).as_py()
-    assert "presence" in policy.exposes
+    assert refused.equals(pc.is_valid(done["reason"]))
     kept = [text for text, gone in zip(texts, refused.to_pylist(), strict=True) if not gone]
-    assert len(kept) > 100
+    assert len(kept) > 50
     assert faults(sanitiser, bundle, policy, kept) == set()
     empty = done.filter(refused)
-    assert {*empty.select(["text", "privacy", "content_tag"]).to_pylist()[0].values()} == {None}
     assert all(empty[name].null_count == empty.num_rows for name in ("text", "privacy", "content_tag"))
-    assert done["id"].equals(pa.chunked_array([input_of(texts)["id"]]))
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids="-".join)
-def test_the_order_and_the_cuts_of_batches_do_not_matter(bundles, monkeypatch: pytest.MonkeyPatch, texts: Texts, shape):
-    policy = policy_of(*shape, unknown="quarantine")
-    sanitiser = toys.record_sanitiser(bundles["exponential", policy.pads], policy, kept=("day",))
-    batch = input_of(texts)
-    whole = pa.Table.from_batches(list(sanitiser.sanitise(batch))).combine_chunks()
-    order = np.random.default_rng(3).permutation(len(texts))
-    parts = [batch.take(pa.array(part)) for part in np.array_split(order, 7)]
-    monkeypatch.setattr(module, "_SLICE_TOKENS", 30 * N_MAX)
-    again = toys.record_sanitiser(bundles["exponential", policy.pads], policy, kept=("day",))
-    slices = [piece for part in parts for piece in again.sanitise(part)]
-    assert len(slices) > 7
-    assert pa.Table.from_batches(slices).take(pa.array(np.argsort(order))).combine_chunks().equals(whole)
 
 
 class Dropping(RecordSanitiser):
@@ -287,13 +261,14 @@ REFUSED = {"status", "reason", "privacy", "content_tag", "text"}
 @pytest.mark.parametrize(
     ("settings", "found"),
     [
-        (AS_IS, {*REFUSED, "privacy.tokens", "privacy.epsilon_bound", "privacy.delta"}),
         ({"refused": "quarantine"}, REFUSED),
-        ({**AS_IS, "unknown": "keep"}, {*REFUSED, "privacy.tokens"}),
-        ({**AS_IS, "case": "restore"}, {*REFUSED, "privacy.tokens"}),
-        ({**AS_IS, "punctuation": "keep"}, {*REFUSED, "privacy.tokens"}),
+        (AS_IS, {*REFUSED, "privacy.tokens", "privacy.epsilon_bound", "privacy.delta"}),
+        *(
+            ({**AS_IS, **copied}, {*REFUSED, "privacy.tokens"})
+            for copied in ({"unknown": "keep"}, {"case": "restore"}, {"punctuation": "keep"})
+        ),
     ],
-    ids=["as it is", "quarantine", "unknown words kept", "case restored", "punctuation kept"],
+    ids=str,
 )
 def test_the_fuzz_finds_policies_that_show_more(bundles, texts: Texts, settings: dict[str, Any], found: set[str]):
     policy = policy_of(**{"length": "pad", "output": "sequence", **settings})
@@ -313,14 +288,6 @@ def test_the_fuzz_finds_policies_that_show_more(bundles, texts: Texts, settings:
     ],
 )
 def test_the_fuzz_finds_broken_sanitisers(bundles, texts: Texts, kind: type[RecordSanitiser], found: set[str]):
-    policy = policy_of("pad", "sequence")
-    bundle = bundles["laplace", True]
+    policy, bundle = policy_of("pad", "sequence"), bundles["laplace", True]
     settings = module.RecordSettings(toys.RELEASE, "test-run", policy, ("day",))
     assert faults(kind(settings, bundle, toys.KEYS), bundle, policy, texts) == found
-
-
-def test_the_fuzz_finds_refused_records_that_do_not_enter(bundles, texts: Texts, monkeypatch: pytest.MonkeyPatch):
-    policy = policy_of("pad", "sequence")
-    bundle = bundles["laplace", True]
-    monkeypatch.setattr(module, "TEXT_REASONS", ("oversize",))
-    assert faults(toys.record_sanitiser(bundle, policy, kept=("day",)), bundle, policy, texts) >= REFUSED

@@ -8,17 +8,13 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from support.toys import KEYS, write_toy_bundle
+from support.toys import KEYS, record_batch, sanitise, write_toy_bundle
 from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.errors import BundleError
-from wordveil.privacy.events import Composition
 from wordveil.privacy.guarantees import charge_corpus
-from wordveil.records.columns import TextColumns
-from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, compose, release_terms
-from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, release_terms
 from wordveil.release.budgets import Budget, ReleaseFacts, find_budget_faults
 from wordveil.text.policy import TextPolicy
 
@@ -40,17 +36,15 @@ def bundles(tmp_path_factory):
     return {"words": words, "texts": claiming(words), "private": claiming(words, private_weights=WEIGHTS)}
 
 
-def settings(policy=PADDED, limit=None, columns=None):
-    return RecordSettings("toy", "run-1", policy, (), columns=columns or TextColumns(), max_records=limit)
+def settings(policy=PADDED, limit=None):
+    return RecordSettings("toy", "run-1", policy, (), max_records=limit)
 
 
 def rows(record_settings, bundle):
-    texts = ["the cat sat on the mat", "dog", ""]
-    batch = pa.table({"id": ["a", "b", "c"], TEXT_COLUMN: texts, REASON_COLUMN: pa.nulls(3, pa.string())})
+    batch = record_batch(["the cat sat on the mat", "dog", ""])
     sanitiser = RecordSanitiser(record_settings, bundle, KEYS)
-    checked = pa.Table.from_batches(list(sanitiser.inspect(batch.to_batches()[0])))
-    out = pa.Table.from_batches(list(sanitiser.sanitise(batch.to_batches()[0])))
-    return out["privacy"].to_pylist(), checked["__tokens"].to_pylist()
+    (checked,) = sanitiser.inspect(batch)
+    return sanitise(sanitiser, batch)["privacy"].to_pylist(), checked["__tokens"].to_pylist()
 
 
 @pytest.mark.parametrize("output", ["sequence", "bag"])
@@ -67,14 +61,9 @@ def test_whole_text_costs_all_tokens_however_few_words_differ(bundles, output):
 
 
 def test_visible_length_pays_for_drawn_tokens_as_whole_text(bundles, tmp_path):
-    bundle = claiming(open_bundle(write_toy_bundle(tmp_path)))
-    privacy, tokens = rows(settings(TextPolicy()), bundle)
-    assert [(row["composition"], row["tokens"], row["epsilon_pure"]) for row in privacy] == [
-        ("text", 6, None),
-        ("text", 1, None),
-        ("text", 0, None),
-    ]
-    assert tokens == [6, 1, 0]
+    privacy, tokens = rows(settings(TextPolicy()), claiming(open_bundle(write_toy_bundle(tmp_path))))
+    assert [row["tokens"] for row in privacy] == tokens == [6, 1, 0]
+    assert {(row["composition"], row["epsilon_pure"]) for row in privacy} == {("text", None)}
 
 
 def test_private_corpus_record_pays_for_every_record_ever_drawn(bundles):
@@ -103,17 +92,12 @@ def test_private_corpus_draws_share_a_metric_only_at_one_price(bundles):
     base = charge_corpus(guarantee, WEIGHTS, 6, 1000)
     assert base == charge_corpus(guarantee, WEIGHTS, 6, 1000)
     assert (base.pure, base.delta, base.nominal_epsilon) == (guarantee.pure, guarantee.delta, guarantee.nominal_epsilon)
-    others = [
-        charge_corpus(guarantee, "cd" * 32, 6, 1000),
-        charge_corpus(guarantee, WEIGHTS, 7, 1000),
-        charge_corpus(guarantee, WEIGHTS, 6, 1001),
-        charge_corpus(guarantee, WEIGHTS, 60, 100),
-        charge_corpus(guarantee, WEIGHTS, 600, 10),
-        charge_corpus(replace(guarantee, epsilon=guarantee.epsilon * 2), WEIGHTS, 6, 1000),
-    ]
-    assert len({one.metric.identifier for one in [base, *others]}) == len(others) + 1
-    assert {one.metric.identifier.partition(":")[0] for one in others} == {"corpus"}
-    assert guarantee.metric.identifier not in {one.metric.identifier for one in [base, *others]}
+    others = [charge_corpus(guarantee, WEIGHTS, *sizes) for sizes in ((7, 1000), (6, 1001), (60, 100), (600, 10))]
+    others.append(charge_corpus(guarantee, "cd" * 32, 6, 1000))
+    others.append(charge_corpus(replace(guarantee, epsilon=guarantee.epsilon * 2), WEIGHTS, 6, 1000))
+    metrics = {one.metric.identifier for one in (base, guarantee, *others)}
+    assert len(metrics) == len(others) + 2
+    assert all(metric.startswith("corpus:") for metric in metrics - {guarantee.metric.identifier})
 
 
 def test_private_weights_draw_only_where_draws_are_counted(bundles):
@@ -131,25 +115,12 @@ def test_policy_that_destroys_texts_a_mechanism_reads_is_refused(bundles):
     with pytest.raises(BundleError, match=r"text.repeat same contradicts mechanism.name: laplace"):
         bundles["texts"].check_policy(repeated)
     bundles["words"].check_policy(repeated)
-    sampled = TextPolicy(length="sample", n_max=6)
     manifest = bundles["texts"].manifest
     unpadded = replace(bundles["texts"], manifest={**manifest, "content": {**manifest["content"], "padding": False}})
     with pytest.raises(BundleError, match=r"text.length sample contradicts"):
-        unpadded.check_policy(sampled)
-    bundles["texts"].check_policy(PADDED)
-    bundles["texts"].check_policy(replace(PADDED, output="bag"))
-
-
-def test_a_mechanism_hears_the_public_length_of_each_column(bundles):
+        unpadded.check_policy(TextPolicy(length="sample", n_max=6))
     heard = []
     bundle = claiming(bundles["words"], check_lengths=lambda _, lengths: heard.append(tuple(lengths)))
-    bundle.check_policy(PADDED)
+    bundle.check_policy(replace(PADDED, output="bag"))
     bundle.check_policy(PADDED, (4, 2))
-    assert heard == [(6,), (4, 2)]
-
-
-def test_composition_follows_from_class_and_settings_alone(bundles):
-    words, texts = (type(bundles[name].mechanism) for name in ("words", "texts"))
-    assert compose(words, PADDED) is Composition.SEQUENCE
-    assert compose(texts, PADDED) is Composition.TEXT
-    assert compose(texts, PADDED, 5) is Composition.CORPUS
+    assert heard == [(6,), (4, 2)], "it hears the public length of each column"
