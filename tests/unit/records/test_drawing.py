@@ -77,25 +77,6 @@ def test_the_same_word_becomes_the_same_word_known_or_not(bundles, policy):
     assert np.mean(split) > 0.8
 
 
-@pytest.mark.parametrize("policy", SHAPES, ids=str)
-def test_a_record_costs_its_distinct_words(bundles, policy):
-    """And what is inspected is what is charged."""
-    toy, made = sanitiser(bundles, **policy), TextPolicy(repeat="same", **policy)
-    texts = [TEXT, "", "cat", "cat CAT Cat!", "zebra zebra lion", "the the and and cat"]
-    encoded = Codec(made, bundles[made.pads].vocabulary).encode(pa.array(texts))
-    distinct = [len(set(some)) for some in unravel(encoded.pattern.firsts, encoded.offsets)]
-    done = toys.sanitise(toy, toys.record_batch(texts))
-    for count, privacy in zip(distinct, done["privacy"].to_pylist(), strict=True):
-        assert privacy["tokens"] == (made.n_max or count)
-        assert privacy["epsilon_bound"] == privacy["tokens"] * bundles[made.pads].guarantee.pure
-        assert privacy["epsilon_pure"] is None
-        assert (privacy["composition"], privacy["relation"]) == ("distinct", "same_skeleton")
-        assert "repetition" in privacy["exposes"]
-    (inspected,) = toy.inspect(toys.record_batch(texts))
-    assert inspected["__tokens"].to_pylist() == [row["tokens"] for row in done["privacy"].to_pylist()]
-    assert inspected["__tag"].to_pylist() == done["content_tag"].to_pylist()
-
-
 def test_the_prices_of_known_texts(bundles):
     for repeat, prices in (("same", [8, 3, 0, 1]), ("each", [15, 5, 0, 3])):
         found = rows(sanitiser(bundles, repeat), [TEXT, "cat Cat x y x", "", "a a a"])
@@ -129,28 +110,6 @@ def test_other_names_in_the_same_pattern_are_the_same_to_it(bundles):
     """Unknown words have one symbol: a text with others in their places has the same content."""
     one, two = rows(sanitiser(bundles), ["zebra lion zebra cat", "Müller Grimsby Müller cat"], ["a", "a"])
     assert one == two
-
-
-@pytest.mark.parametrize("policy", SHAPES, ids=str)
-def test_a_record_does_not_depend_on_its_batch(bundles, policy):
-    toy, texts = sanitiser(bundles, **policy), [TEXT, "", "cat cat", TEXT + " dog", "zebra Zebra lion"]
-    alone = [rows(toy, [text], [f"r{number}"])[0] for number, text in enumerate(texts)]
-    assert rows(toy, texts) == alone
-    assert rows(toy, texts[::-1], [f"r{number}" for number in range(5)][::-1]) == alone[::-1]
-
-
-def test_a_bag_keeps_how_often_each_word_comes(bundles):
-    """And has another order: the words of one block are anywhere."""
-    text = "a a a a b b c zebra zebra zebra"
-    apart, moved = 0, 0
-    for row in rows(sanitiser(bundles, output="bag"), [text] * 40):
-        words = row["text"].split()
-        counts = sorted(len(places) for places in blocks(words))
-        assert len(counts) < 4 or counts == [1, 2, 3, 4]
-        apart += len(counts) == 4
-        moved += words[0] != words[1]
-    assert apart > 20
-    assert moved > 10
 
 
 class Stub:
@@ -238,26 +197,33 @@ def test_in_a_bag_a_word_is_unchanged_wherever_it_goes(bundles, monkeypatch, rep
 
 
 @pytest.mark.parametrize("policy", SHAPES, ids=str)
-def test_hostile_texts(bundles, policy):
-    """Nothing fails, equal forms come out equal, and each record costs what is inspected."""
+def test_a_record_costs_its_distinct_words(bundles, policy):
+    """Of hostile texts too: nothing fails, equal forms come out equal, and what is inspected is what is charged."""
     raw = map(_decoded, [*HOSTILE.values(), *random_texts(150, 5, WORDS)])
-    texts = [text for text in raw if text is not None]
+    texts = [TEXT, "zebra zebra lion", "the the and and cat", *(text for text in raw if text is not None)]
     toy, made = sanitiser(bundles, **policy), TextPolicy(repeat="same", **policy)
-    found = rows(toy, texts)
+    done = toys.sanitise(toy, toys.record_batch(texts))
     (inspected,) = toy.inspect(toys.record_batch(texts))
+    assert inspected["__tag"].to_pylist() == done["content_tag"].to_pylist()
     encoded = Codec(made, bundles[made.pads].vocabulary).encode(pa.array(texts))
     distinct = [len(set(some)) for some in unravel(encoded.pattern.firsts, encoded.offsets)]
-    costs = [row["privacy"]["tokens"] if row["status"] == "released" else None for row in found]
-    assert inspected["__tokens"].to_pylist() == costs
-    released = [place for place, cost in enumerate(costs) if cost is not None]
-    assert len(released) > 150
-    assert made.n_max or [costs[place] for place in released] == [distinct[place] for place in released]
-    if not policy:
-        before = words_of_each(Tokeniser().normalise(pa.array(texts)).to_pylist())
-        for place in released:
-            after = found[place]["text"].split()
-            pairs = set(zip(before[place], after, strict=True))
-            assert len(pairs) == len(set(before[place])) == costs[place]
+    before = words_of_each(Tokeniser().normalise(pa.array(texts)).to_pylist())
+    released = 0
+    for row, tokens, count, words in zip(done.to_pylist(), inspected["__tokens"], distinct, before, strict=True):
+        privacy = row["privacy"]
+        if privacy is None:
+            assert (row["status"], tokens.as_py()) == ("quarantined", None)
+            continue
+        released += 1
+        assert privacy["tokens"] == tokens.as_py() == (made.n_max or count)
+        assert privacy["epsilon_bound"] == privacy["tokens"] * bundles[made.pads].guarantee.pure
+        assert privacy["epsilon_pure"] is None
+        assert (privacy["composition"], privacy["relation"]) == ("distinct", "same_skeleton")
+        assert "repetition" in privacy["exposes"]
+        if not policy:
+            pairs = set(zip(words, row["text"].split(), strict=True))
+            assert len(pairs) == len(set(words)) == count
+    assert released > 150
 
 
 def _decoded(text: bytes | None) -> str | None:

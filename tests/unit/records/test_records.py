@@ -19,6 +19,7 @@ from wordveil.text.policy import TextPolicy
 
 TEXT = "the cat sat on the mat and the dog sat on the cat and the mat"
 PADDED = {"length": "pad", "n_max": 6}
+SAME = {"repeat": "same"}
 COPYING = {"punctuation": "keep", "case": "restore"}
 
 
@@ -209,7 +210,15 @@ def test_run_and_kept_columns_change_no_draw(sanitiser):
 
 def test_a_record_does_not_depend_on_its_batch(sanitiser):
     texts = [TEXT, "", "cat", TEXT + " dog", "The Cat!"]
-    for policy in ({}, {"output": "bag"}, COPYING, PADDED, {"length": "sample", "n_max": 5}):
+    for policy in (
+        {},
+        {"output": "bag"},
+        COPYING,
+        PADDED,
+        {"length": "sample", "n_max": 5},
+        SAME,
+        {**SAME, **PADDED, "output": "bag"},
+    ):
         toy = sanitiser(**policy)
         alone = [run(toy, [text], ids=[f"r{number}"]).to_pylist()[0] for number, text in enumerate(texts)]
         assert run(toy, texts).to_pylist() == alone

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.repository import needs
-from support.toys import unravel
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text.choices import TokeniserKind
 from wordveil.text.codec import Codec
@@ -57,29 +56,13 @@ def test_the_words_of_a_run_are_the_run(kind, run):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_runs_are_cut_in_blocks(kind):
-    run = "東京都に住んでいる" * 20_000  # 540,000 bytes: Sudachi takes 49,149 at once
+    run = "東京都に住んでいる" * 5000  # 135,000 bytes: Sudachi takes 49,149 at once
     assert "".join(cut_run(run, kind)) == run
 
 
 def test_run_changed_by_a_dictionary_is_cut_into_characters(monkeypatch):
     monkeypatch.setattr("wordveil.text.tokeniser._load", lambda _: lambda run: [run[:-1]])
     assert cut_run("我们在", TokeniserKind.CHINESE) == ["我", "们", "在"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_record_is_cut_like_any_other_and_others_do_not_matter(kind):
-    tokeniser = Tokeniser(kind)
-    texts = ["我们在北京大学学习。abc", "", "東京都に住んでいる", "我们在北京大学学习。abc"]
-    cut = tokeniser.cut_words(tokeniser.normalise(pa.array(texts)))
-    lists = unravel(cut.words, cut.offsets)
-    assert lists[0] == lists[3] == words(kind, texts[0])
-    assert lists[2] == words(kind, texts[2])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_other_scripts_without_word_spaces_are_refused(kind):
-    texts = pa.array(["我们", "ひらがな", "カタカナ", "ㄅㄆ", "plain", "한국어", "ไทย", "ខ្មែរ"])
-    assert Tokeniser(kind).cut_words(texts).refused.tolist() == [False] * 6 + [True] * 2
 
 
 @needs("rjieba")

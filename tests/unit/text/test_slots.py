@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import chain, product
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from support import ngram_models, toys
 from support.repository import ROOT
@@ -71,13 +69,12 @@ def test_carrier_phrases_stay_and_slots_are_hidden(model):
 def model_of_letters(tmp_path_factory):
     rng = np.random.default_rng(3)
     public = ["".join(rng.choice(list("aab cé  "), size=60)) for _ in range(60)]
-    model = ngram_models.make_model(tmp_path_factory.mktemp("letters"), public, NgramSettings(3, 2))
-    return model, ngram_models.count_ngrams(public, 3)
+    return ngram_models.make_model(tmp_path_factory.mktemp("letters"), public, NgramSettings(3, 2))
 
 
 def test_a_hidden_word_decides_nothing_but_itself(model_of_letters):
     """Any other word that is hidden in its place leaves the whole mask as it was, whatever the other slots hold."""
-    model, _ = model_of_letters
+    model = model_of_letters
     rng = np.random.default_rng(8)
     alphabet = ["a", "aa", "b", "c", "ab", "ba", "é", "aab", "7", "quux"]
     changed = 0
@@ -96,14 +93,6 @@ def test_a_hidden_word_decides_nothing_but_itself(model_of_letters):
     assert changed > 5
 
 
-@settings(max_examples=60, deadline=None)
-@given(texts=st.lists(st.text(alphabet="abc 1'.é", max_size=40), max_size=6))
-def test_any_text_is_decided_as_the_definition_says(model_of_letters, texts):
-    model, counts = model_of_letters
-    wanted = [ngram_models.select_slots(text, counts, model.settings, 0.2, 0.2) for text in texts]
-    assert [*chain(*kept(model, texts, 0.2, 0.2))] == [*chain(*wanted)]
-
-
 @pytest.mark.parametrize("max_n", [2, 3, 8])
 def test_decisions_are_those_of_the_definition(tmp_path, max_n):
     """The definition counts everything; the model has pruned, and decides alike."""
@@ -112,7 +101,7 @@ def test_decisions_are_those_of_the_definition(tmp_path, max_n):
     weights = np.array([0.3, 0.2, 0.15, 0.1, 0.1, 0.05, 0.04, 0.02, 0.02, 0.02])
 
     def text():
-        return " ".join(rng.choice(letters, size=rng.integers(0, 30), p=weights))
+        return rng.choice([" ", ". ", "'"]).join(rng.choice(letters, size=rng.integers(0, 30), p=weights))
 
     public, private = [text() for _ in range(200)], [text() + " unseen a b" for _ in range(60)]
     counts = ngram_models.count_ngrams(public, max_n)
@@ -217,14 +206,12 @@ def test_repeated_words_count_only_where_they_are_hidden(model):
 
 def test_words_that_are_not_carriers_go_by_the_other_rules(model):
     text = "please turn off the light at 7 by anna quux"
-    dropped = Codec(
-        policy_of(model, digits="drop", unknown="drop", case="lower", punctuation="drop"), VOCABULARY, model
-    )
-    encoded = dropped.encode(pa.array([text]))
+    policy = policy_of(model, digits="drop", unknown="drop", case="lower", punctuation="drop")
+    codec = Codec(policy, VOCABULARY, model)
+    encoded = codec.encode(pa.array([text]))
     assert encoded.ids.tolist() == [0]
-    assert dropped.decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist() == [
-        "please turn off the light at anna"
-    ]
+    decoded = codec.decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist()
+    assert decoded == ["please turn off the light at anna"]
     refused = Codec(policy_of(model, unknown="quarantine"), VOCABULARY, model).encode(pa.array([text, "the light"]))
     assert refused.refused.tolist() == ["unknown_words", None]
 
