@@ -245,15 +245,11 @@ def test_tags_and_texts_follow_from_release_id_policy_and_content(sanitiser):
 @pytest.mark.parametrize(
     ("one", "two"),
     [
-        (TEXT + ".", TEXT + "!"),
-        (TEXT, TEXT.replace("mat and", "mat, and")),
-        (TEXT, TEXT.capitalize()),
-        (TEXT, TEXT.replace("cat sat", "cat  sat")),
-        (TEXT + "\x02", TEXT + "\x03"),
-        (TEXT, TEXT + " of"),
+        (TEXT + ".", TEXT + "!"), (TEXT, TEXT.replace("mat and", "mat, and")), (TEXT, TEXT.capitalize()),
+        (TEXT, TEXT.replace("cat sat", "cat  sat")), (TEXT + "\x02", TEXT + "\x03"), (TEXT, TEXT + " of"),
         (TEXT, TEXT + " 7"),
     ],
-)
+)  # fmt: skip
 def test_versions_with_other_copies_share_no_tag_or_noise(sanitiser, one, two):
     """Equal hidden words in both outputs would prove that no hidden word was changed."""
     toy = sanitiser(**COPYING, stop_words="keep", stop_word_list=("of",), digits="keep")

@@ -7,7 +7,6 @@ The statistics ``__words``, ``__unknown`` and ``__unchanged`` do follow the text
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -222,36 +221,12 @@ class Sorting(RecordSanitiser):
         return super().sanitise(batch.take(pc.array_sort_indices(sizes)))
 
 
-class Untagged(RecordSanitiser):
-    """Has tags for some texts alone."""
-
-    def _tags(self, messages: list[bytes]) -> pa.BinaryArray:
-        starts = [16 + int.from_bytes(message[:8], "little") for message in messages]  # after the id, and two lengths
-        even = [message[start] % 2 == 0 for message, start in zip(messages, starts, strict=True)]
-        return pc.if_else(pa.array(even, pa.bool_()), None, super()._tags(messages))
-
-
-class Measuring(RecordSanitiser):
-    """Takes ``n_max`` from the text, if that has less."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._terms = replace(self._terms, n_max=None)
-        self._codec._codecs[0]._fit = _cut  # type: ignore[method-assign]
-
-
 class Telling(RecordSanitiser):
     """Shows of what is a word outside the vocabulary that it is one."""
 
     def _draw(self, encoded: Any, messages: list[bytes]) -> Any:
         (texts,), *others = super()._draw(encoded, messages)
         return ([pc.if_else(pa.array(encoded.unknown > 0), "?", texts)], *others)
-
-
-def _cut(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    lengths = np.diff(offsets)
-    position = np.arange(len(ids)) - np.repeat(offsets[:-1], lengths)
-    return ids[position < N_MAX], np.concatenate([[0], np.cumsum(np.minimum(lengths, N_MAX))])
 
 
 AS_IS = {"length": "as_is", "n_max": None, "refused": "quarantine"}
@@ -282,8 +257,6 @@ def test_the_fuzz_finds_policies_that_show_more(bundles, texts: Texts, settings:
         (RecordSanitiser, set()),
         (Dropping, {"slices", "rows or schema"}),
         (Sorting, {"id", "day"}),
-        (Untagged, {"content_tag"}),
-        (Measuring, {"privacy.tokens", "privacy.epsilon_bound", "privacy.epsilon_pure", "privacy.delta"}),
         (Telling, {"text"}),
     ],
 )

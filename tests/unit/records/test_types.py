@@ -37,26 +37,13 @@ WORDS = [*"abcdefghijklmnopqrst", "the", "cat", "sat", "mat", "please", "mail", 
 LISTS = "en"
 STOPS = {"stop_words": "keep", "stop_word_list": ("at", "on", "or", "the")}
 _CANARIES = {
-    "email": "quentin.zorblax@frobnicate.com",
-    "url": "https://frobnicate.com/quentin/zorblax?token=9f8e7d",
-    "phone": "+1 617-867-5309",
-    "ip": "198.41.33.77",
-    "date": "1987-03-14",
-    "time": "03:47:59",
-    "number": "86,753,091,234",
-    "year": "1877",
-    "amount": "$48,151,623.42",
-    "account": "DE44500105175407324931",
-    "card": "4539 1488 0343 6467",
-    "mention": "@quentin_zorblax",
-    "hashtag": "#frobnicategate",
-    "emoji": "\U0001f9ff",
-    "markup": '<a href="quentin">',
-    "first_name": "Alexandria",
-    "surname": "Featherstone",
-    "place": "Nairobi",
-    "nationality": "Azerbaijanis",
-}
+    "email": "quentin.zorblax@frobnicate.com", "url": "https://frobnicate.com/quentin/zorblax?token=9f8e7d",
+    "phone": "+1 617-867-5309", "ip": "198.41.33.77", "date": "1987-03-14", "time": "03:47:59",
+    "number": "86,753,091,234", "year": "1877", "amount": "$48,151,623.42", "account": "DE44500105175407324931",
+    "card": "4539 1488 0343 6467", "mention": "@quentin_zorblax", "hashtag": "#frobnicategate",
+    "emoji": "\U0001f9ff", "markup": '<a href="quentin">', "first_name": "Alexandria", "surname": "Featherstone",
+    "place": "Nairobi", "nationality": "Azerbaijanis",
+}  # fmt: skip
 CANARIES = {kind: _CANARIES.get(kind) or entry.examples[0] for kind, entry in CLASSES.items()}
 RECORDS = 40
 
@@ -90,17 +77,6 @@ def test_no_token_survives_and_none_costs_anything(bundles, kind):
     assert {row["privacy"]["tokens"] for row in found} == {plain["privacy"]["tokens"]}
     assert "types" in found[0]["privacy"]["exposes"]
     assert len(set(texts)) > RECORDS / 2
-
-
-@pytest.mark.parametrize("action", ["mask", "tag", "surrogate"])
-def test_every_action_hides_the_token(bundles, action):
-    for kind in CHARACTER_TYPES:
-        policy = with_profile("readable", **STOPS, types={kind: action}, types_version=newest_version())
-        *found, plain = sanitise(bundles, policy, [text_with(CANARIES[kind])] * 5 + [text_with("")])
-        for row in found:
-            assert CANARIES[kind].casefold() not in row["text"].casefold()
-            assert row["privacy"]["tokens"] == plain["privacy"]["tokens"] + (action == "mask")
-            assert action != "tag" or f"<{kind}>" in row["text"]
 
 
 def test_under_strict_nothing_shows(bundles):
@@ -168,7 +144,7 @@ def _anything(texts: pa.StringArray, seed: int) -> TypeSpans:
         cuts = np.unique(random.integers(start, end + 1, 8))
         spans += zip(cuts[::2], cuts[1::2], strict=False)
         bounds.append(len(spans))
-    starts, ends = np.array(spans, np.int64).T
+    starts, ends = np.array(spans, np.int64).T.copy()  # the loops are compiled for rows
     kinds = random.choice([TYPES.index(kind) for kind in CHARACTER_TYPES], len(spans)).astype(np.int8)
     return TypeSpans(starts, ends, kinds, np.array(bounds, np.int64))
 

@@ -192,12 +192,6 @@ def test_padding_fills_and_cuts_to_the_public_length():
         assert encoded.words.tolist() == [1, 0, 1, 4]
 
 
-def test_decoding_drops_padding_wherever_it_stands():
-    toy = codec(length="pad", n_max=3)
-    ids = np.array([11, 0, 11, 11, 11, 11, 1, 11, 2], np.int32)
-    assert toy.decode(ids, np.array([0, 3, 6, 9]), None).to_pylist() == ["the", "", "cat sat"]
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -339,21 +333,6 @@ def test_what_cannot_be_seen_is_never_copied_where_it_is_dropped(texts):
         assert not any(map(is_unseen, "".join(out.to_pylist())))
         refused = codec(**policy, controls="quarantine").encode(array).refused
         assert [reason == "control_characters" for reason in refused] == [any(map(is_unseen, text)) for text in texts]
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(ODD_TEXTS, min_size=1, max_size=9))
-def test_any_text_passes_every_kind_of_policy(texts):
-    for policy in (
-        {},
-        {"length": "pad", "n_max": 4},
-        {"tokeniser": "characters", **READABLE},
-        {"tokeniser": "whitespace", "unknown": "drop"},
-    ):
-        toy, encoded = codec(**policy), encode(texts, **policy)
-        out = toy.decode(np.zeros_like(encoded.ids), encoded.offsets, encoded.skeleton)
-        assert (len(out), out.null_count) == (len(texts), 0)
-        assert ((encoded.ids >= 0) & (encoded.ids <= VOCABULARY.unknown)).all()
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,4 +1,4 @@
-"""Which texts are taken for another language, and which settings of languages contradict each other."""
+"""Which texts are taken for another language, and which packages a policy of languages needs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 from support.repository import needs
 from wordveil.errors import PlatformError
 from wordveil.text import language
-from wordveil.text.draft import DraftPolicy
 from wordveil.text.language import IDENTIFIED, LANGUAGES, _load_model, find_other, require_packages
-from wordveil.text.policy import TextPolicy, find_faults
+from wordveil.text.policy import TextPolicy
 
 NEEDS_IDENTIFIER = needs("py3langid")
 OTHERS = {
@@ -62,16 +61,6 @@ def test_a_record_that_names_its_language_is_not_asked():
 
 
 @NEEDS_IDENTIFIER
-def test_another_margin_decides_otherwise(monkeypatch):
-    """A text of two languages stands between."""
-    mixed = "Danke for the flowers"
-    monkeypatch.setattr(language, "MARGIN", 0.5)
-    assert other([mixed, "ok thanks"]) == [True, True]
-    monkeypatch.setattr(language, "MARGIN", 1e30)
-    assert other([mixed, OTHERS["de"]]) == [False, False]
-
-
-@NEEDS_IDENTIFIER
 def test_a_long_text_is_told_by_its_beginning():
     """However long it is: the time that a record takes is bounded."""
     assert other([(ENGLISH[0] + " ") * 20 + OTHERS["de"] * 1000]) == [False]
@@ -82,37 +71,6 @@ def test_a_long_text_is_told_by_its_beginning():
 def test_the_languages_are_those_of_the_identifier_and_of_iso():
     assert {code for code in _load_model().labels if len(code) == 2} == IDENTIFIED < LANGUAGES
     assert len(LANGUAGES) == 183
-
-
-@pytest.mark.parametrize(
-    ("settings", "names"),
-    [
-        ({"language": "german"}, ["language"]),
-        ({"language": "xx"}, ["language"]),
-        ({"language": "ab"}, []),
-        ({"language": "ab", "other_language": "mask"}, ["language"]),
-        ({"language": "de", "other_language": "mask"}, []),
-        ({"tokeniser": "chinese"}, ["tokeniser"]),
-        ({"tokeniser": "japanese", "language": "zh"}, ["tokeniser"]),
-        ({"tokeniser": "japanese", "language": "ja"}, []),
-        ({"other_language": "mask", "unknown": "keep"}, ["other_language"]),
-        ({"other_language": "mask", "unknown": "drop"}, ["other_language"]),
-        ({"other_language": "mask", "unknown": "quarantine"}, ["other_language"]),
-        ({"other_language": "quarantine", "unknown": "keep"}, []),
-        ({"other_language": "drop"}, ["other_language"]),
-        ({"max_unknown_share": 0.0}, []),
-        ({"max_unknown_share": 1.0}, ["max_unknown_share"]),
-        ({"max_unknown_share": -0.1}, ["max_unknown_share"]),
-        ({"max_unknown_share": float("nan")}, ["max_unknown_share"]),
-        ({"max_unknown_share": 0.5, "unknown": "quarantine"}, ["max_unknown_share"]),
-        (
-            {"language": "xx", "tokeniser": "chinese", "max_unknown_share": 2.0},
-            ["language", "tokeniser", "max_unknown_share"],
-        ),
-    ],
-)
-def test_settings_of_languages_that_contradict_each_other(settings, names):
-    assert [name for name, _ in find_faults(DraftPolicy(**settings))] == names
 
 
 def test_a_policy_knows_the_versions_of_its_packages(monkeypatch):

@@ -6,11 +6,8 @@ import unicodedata
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from support.repository import needs
-from support.toys import unravel
 from wordveil.text.choices import TokeniserKind
 from wordveil.text.language import SEGMENTERS
 from wordveil.text.tokeniser import Tokeniser
@@ -18,9 +15,6 @@ from wordveil.text.tokeniser import Tokeniser
 KINDS = [
     pytest.param(kind, marks=needs(*SEGMENTERS[kind].names) if kind in SEGMENTERS else ()) for kind in TokeniserKind
 ]
-TEXTS = st.text(
-    st.characters(codec="utf-8") | st.sampled_from("aB'’-‐ \u0301漢ก1\x01\x02\n\u00a0\u200b.,"), max_size=40
-)
 
 
 def words(text, kind="words", hyphens="split"):
@@ -30,40 +24,21 @@ def words(text, kind="words", hyphens="split"):
     return pieces.words.to_pylist()
 
 
-CUT = [
-    ("The cat sat.", ["The", "cat", "sat"]),
-    ("don't", ["don't"]),
-    ("don’t", ["don’t"]),
-    ("'tis the dogs' tea", ["tis", "the", "dogs", "tea"]),
-    ("‘quoted’ “words”", ["quoted", "words"]),
-    ("rock 'n' roll", ["rock", "n", "roll"]),
-    ("a''b it''s", ["a", "b", "it", "s"]),
-    ("l'été d’août", ["l'été", "d’août"]),
-    ("y'all'd've", ["y'all'd've"]),
-    ("well-known", ["well", "known"]),
-    ("a_b c/d e@f.g", ["a", "b", "c", "d", "e", "f", "g"]),
-    ("3.14 and 1,000 or 7th", ["3", "14", "and", "1", "000", "or", "7th"]),
-    ("x² Ⅷ ½ ٣", ["x²", "Ⅷ", "½", "٣"]),
-    ("Привет, мир! Γειά שלום नमस्ते", ["Привет", "мир", "Γειά", "שלום", "नमस्ते"]),
-    ("한국어 단어", ["한국어", "단어"]),
-    ("tiếng Việt", ["tiếng", "Việt"]),
-    ("I ❤️ you 😀👍🏽x", ["I", "\ufe0f", "you", "x"]),
-    ("a\x01b", ["a", "b"]),
-    ("a\x00b\x1bc\x7fd\x85e", ["a", "b", "c", "d", "e"]),
-    ("zero\u200bwidth soft\u00adhyphen", ["zero", "width", "soft", "hyphen"]),
-    ("a\u00a0b\u2003c\td\ne\r\nf", ["a", "b", "c", "d", "e", "f"]),
-    ("", []),
-    ("   ", []),
-    ("?! ... —", []),
-    ("'", []),
-    ("\x01\x01", []),
-    ("one", ["one"]),
-    ("q\u0307x y\u0335z", ["q\u0307x", "y\u0335z"]),
-]
+CUT = {
+    "The cat sat.": "The cat sat", "don't": "don't", "don’t": "don’t", "'tis the dogs' tea": "tis the dogs tea",
+    "‘quoted’ “words”": "quoted words", "rock 'n' roll": "rock n roll", "a''b it''s": "a b it s",
+    "l'été d’août": "l'été d’août", "y'all'd've": "y'all'd've", "well-known": "well known",
+    "a_b c/d e@f.g": "a b c d e f g", "3.14 and 1,000 or 7th": "3 14 and 1 000 or 7th", "x² Ⅷ ½ ٣": "x² Ⅷ ½ ٣",
+    "Привет, мир! Γειά שלום नमस्ते": "Привет мир Γειά שלום नमस्ते", "한국어 단어": "한국어 단어",
+    "tiếng Việt": "tiếng Việt", "I ❤️ you 😀👍🏽x": "I \ufe0f you x", "a\x01b": "a b",
+    "a\x00b\x1bc\x7fd\x85e": "a b c d e", "zero\u200bwidth soft\u00adhyphen": "zero width soft hyphen",
+    "a\u00a0b\u2003c\td\ne\r\nf": "a b c d e f", "q\u0307x y\u0335z": "q\u0307x y\u0335z", "one": "one",
+    "": "", "   ": "", "?! ... —": "", "'": "", "\x01\x01": "",
+}  # fmt: skip
 
 
 def test_words():
-    assert {text: words(text) for text, _ in CUT} == dict(CUT)
+    assert {text: " ".join(words(text)) for text in CUT} == CUT
 
 
 def test_hyphens_split_words_or_stay_inside():
@@ -123,33 +98,9 @@ def test_a_very_long_text_and_a_very_long_word():
     assert len(words("漢" * 50_000, "characters")) == 50_000
 
 
-@pytest.mark.parametrize(("kind", "hyphens"), [("sentences", "split"), ("words", "drop"), ("", "split")])
-def test_unknown_kinds_are_refused(kind, hyphens):
-    with pytest.raises(ValueError, match="is not a valid"):
-        Tokeniser(kind, hyphens)
-
-
 def test_no_texts():
     none = pa.array([], pa.string())
     for tokeniser in map(Tokeniser, TokeniserKind):  # a dictionary is loaded with the first run alone
         cut = tokeniser.cut_words(tokeniser.normalise(none))
         assert cut.offsets.tolist() == [0]
         assert len(cut.refused) == 0
-
-
-@settings(max_examples=20, deadline=None)
-@given(TEXTS, TEXTS)
-def test_records_do_not_touch_each_other(first, second):
-    tokeniser = Tokeniser("characters", "inner")
-    both = tokeniser.cut_words(tokeniser.normalise(pa.array([first, second])))
-    assert unravel(both.words, both.offsets) == [words(text, "characters", "inner") for text in (first, second)]
-
-
-@settings(max_examples=50, deadline=None)
-@given(TEXTS)
-def test_words_have_every_letter_and_signs_only_inside(text):
-    def letters(some: str) -> list[str]:
-        return [character for character in some if character.isalpha() and character.isascii()]
-
-    assert letters("".join(words(text))) == letters(unicodedata.normalize("NFC", text))
-    assert all(word[0] not in "'’" and word[-1] not in "'’" for word in words(text))

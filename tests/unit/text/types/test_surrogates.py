@@ -302,24 +302,15 @@ def chi_squared(values, size):
 @pytest.mark.parametrize(
     ("kind", "action", "shape", "count"),
     [
-        ("number", RESAMPLE, "00", 20_000),
-        ("number", RESAMPLE, "0/0", 20_000),
-        ("amount", RESAMPLE, "$0.0", 20_000),
-        ("time", RESAMPLE, "0:00 xm", 40_000),
-        ("time", SURROGATE, "", 40_000),
-        ("account", RESAMPLE, "AA", 40_000),
-        ("phone", RESAMPLE, "00 00 00 00 00", 200_000),
-        ("ip", SURROGATE, "", 20_000),
-        ("emoji", SURROGATE, "", 40_000),
-        ("hashtag", SURROGATE, "", 40_000),
-        ("markup", SURROGATE, "", 5_000),
-        ("first_name", SURROGATE, "", 100_000),
-        ("place", RESAMPLE, "AA's", 60_000),
-        ("date", RESAMPLE, "Month 0000", 40_000),
-        ("date", RESAMPLE, "0/0/00", 100_000),
+        ("number", RESAMPLE, "00", 20_000), ("number", RESAMPLE, "0/0", 20_000), ("amount", RESAMPLE, "$0.0", 20_000),
+        ("time", RESAMPLE, "0:00 xm", 40_000), ("time", SURROGATE, "", 40_000), ("account", RESAMPLE, "AA", 40_000),
+        ("phone", RESAMPLE, "00 00 00 00 00", 200_000), ("ip", SURROGATE, "", 20_000),
+        ("emoji", SURROGATE, "", 40_000), ("hashtag", SURROGATE, "", 40_000), ("markup", SURROGATE, "", 5_000),
+        ("first_name", SURROGATE, "", 100_000), ("place", RESAMPLE, "AA's", 60_000),
+        ("date", RESAMPLE, "Month 0000", 40_000), ("date", RESAMPLE, "0/0/00", 100_000),
         ("date", RESAMPLE, "Mon 00", 20_000),
     ],
-)
+)  # fmt: skip
 def test_values_are_uniform_over_a_set_of_the_size_that_is_said(kind, action, shape, count):
     size = set_size(kind, action, shape, LISTS["en"])
     values = draw(kind, action, shape, count, seed=7)
