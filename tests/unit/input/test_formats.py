@@ -1,6 +1,4 @@
-"""Formats and their options: what would lose records, change types, or show a secret is named before any data is read,
-all at once, and no message shows the value of an option.
-"""
+"""Formats and options that lose records, change types or show a secret are named before any data is read."""
 
 from __future__ import annotations
 

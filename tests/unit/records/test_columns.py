@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,9 @@ import pyarrow as pa
 import pytest
 
 from support import toys
-from support.toys import unravel
 from wordveil.artifacts.bundle import Bundle
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.records import sanitiser as module
-from wordveil.records.codec import TokenLayout
 from wordveil.records.columns import TextColumns, text_inputs
 from wordveil.records.paths import parse_path, read_path
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
@@ -94,15 +91,6 @@ def test_positions_run_on_over_the_columns(bundles, monkeypatch):
     again = TokenBatch(tokens.ids, tokens.offsets, tokens.contexts)
     drawn = draw(mechanism, again, toys.MASTER_KEY.for_release("columns")).ids
     assert [WORDS[i] for i in drawn] == " ".join(f"{row['subject']} {row['body']}" for row in found).split()
-
-
-def test_equal_columns_are_drawn_apart(bundles):
-    text = " ".join(["a"] * 400)
-    (row,) = rows(sanitiser(bundles), [text], [text])
-    equal = np.mean(np.array(row["subject"].split()) == np.array(row["body"].split()))
-    expected = float((bundles[False].mechanism.probabilities(WORDS.index("a")) ** 2).sum())
-    assert abs(equal - expected) < 4 * np.sqrt(expected * (1 - expected) / 400)
-    assert equal < 0.5  # where the columns shared positions, all would be equal
 
 
 PADDED = {"widths": (3, 4), "length": "pad"}
@@ -225,17 +213,6 @@ def test_texts_are_refused_together():
     texts = [pa.array([None, "abc", "abc", None, "a"]), pa.array([None, None, "abc", "abcdef", "b"])]
     reasons = find_refusals(pa.array(["a", "b", "c", "d", None]), texts, 5)
     assert reasons.to_pylist() == ["null_text", None, "oversize", "oversize", "null_id"]
-
-
-def test_a_layout_joins_and_splits():
-    lengths = np.random.default_rng(5).integers(0, 4, (3, 20))
-    offsets = [np.concatenate([[0], np.cumsum(column)]) for column in lengths]
-    values = [np.arange(column.sum()) + 1000 * number for number, column in enumerate(lengths)]
-    layout = TokenLayout.of(offsets)
-    joined = layout.join(values)
-    parts = zip(*(unravel(*column) for column in zip(values, offsets, strict=True)), strict=True)
-    assert unravel(joined, layout.offsets) == [[*chain(*record)] for record in parts]
-    assert all(np.array_equal(*pair) for pair in zip(layout.split(joined), values, strict=True))
 
 
 def test_names_are_read_as_spark_reads_them():

@@ -1,6 +1,4 @@
-"""Under ``repeat: same`` a word of a record becomes one word at all its places, costs one draw, and shares its noise
-with no other version of the record; what is rendered is written, and counted, as it is.
-"""
+"""Under ``repeat: same`` a word of a record becomes one word at all its places, and costs one draw."""
 
 from __future__ import annotations
 
@@ -51,30 +49,6 @@ def words_of_each(texts: list[str]) -> list[list[str]]:
     """As they are looked up."""
     cut = Tokeniser().cut_words(pa.array(texts))
     return unravel(fold_words(cut.words), cut.offsets)
-
-
-def blocks(words: list[str]) -> list[list[int]]:
-    """The places of each word."""
-    return [[place for place, other in enumerate(words) if other == word] for word in dict.fromkeys(words)]
-
-
-@pytest.mark.parametrize("policy", [{}, COPYING], ids=str)
-def test_the_same_word_becomes_the_same_word_known_or_not(bundles, policy):
-    """In every record; two unknown words have draws of their own, and under ``each`` every word has."""
-    (before,) = words_of_each([TEXT])
-
-    def draws(repeat: str) -> list[list[str]]:
-        return words_of_each([row["text"] for row in rows(sanitiser(bundles, repeat, **policy), [TEXT] * 60)])
-
-    apart = 0
-    for after in draws("same"):
-        assert len(after) == len(before)
-        assert all(len({after[place] for place in places}) == 1 for places in blocks(before))
-        apart += after[before.index("zorblax")] != after[before.index("müller")]
-    assert apart > 40
-    repeated = [places for places in blocks(before) if len(places) > 1]
-    split = [len({after[place] for place in places}) > 1 for after in draws("each") for places in repeated]
-    assert np.mean(split) > 0.8
 
 
 def test_the_prices_of_known_texts(bundles):

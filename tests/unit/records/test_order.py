@@ -1,6 +1,4 @@
-"""Sampling is i.i.d. and uniform over a record's words, shuffling uniform over its orders; neither looks at the words,
-and neither depends on the batch. Keys are fixed, so that the statistics below are the same in every run.
-"""
+"""Samples are i.i.d. and uniform, orders are uniform; neither depends on the words or the batch. Keys are fixed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""From batch to batch: every record comes out once and in order, refused ones without a trace of their text, and the
-draw and the tag follow from release, id and content and from nothing else.
-"""
+"""Records come out once and in order; draw and tag follow from release, id and content alone."""
 
 from __future__ import annotations
 

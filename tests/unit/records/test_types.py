@@ -1,7 +1,4 @@
-"""Typed tokens through the sanitiser: nothing of them but class and shape reaches an output, and they cost nothing.
-
-Recognition decides how a text looks, never what is protected: whatever is found, no original survives.
-"""
+"""Typed tokens through the sanitiser: only class and shape reach an output, whatever is recognised."""
 
 from __future__ import annotations
 

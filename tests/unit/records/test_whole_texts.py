@@ -1,6 +1,4 @@
-"""What a record costs where a mechanism reads a text as a whole, and where the private corpus trained its weights: all
-tokens are paid for, and settings under which that would not be true are refused.
-"""
+"""What a record costs under a mechanism that reads whole texts, or whose weights a private corpus trained."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a text policy shows and for which pairs of texts its bound holds, setting by setting; contradictions are
-refused, all at once; a policy's fingerprint moves with its settings and with nothing else.
-"""
+"""What a text policy shows and what its bound covers; contradictions; fingerprints that never move."""
 
 from __future__ import annotations
 

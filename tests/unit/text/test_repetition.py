@@ -1,6 +1,4 @@
-"""Which places of a record hold the same word: by the form in which words are looked up, known or not, whatever the
-other records of the batch hold.
-"""
+"""Which places of a record hold the same word, by the form in which words are looked up."""
 
 from __future__ import annotations
 

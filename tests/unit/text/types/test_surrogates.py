@@ -96,6 +96,8 @@ def test_shapes():
     kinds = np.array([TYPES.index("number"), TYPES.index("time"), TYPES.index("email")], np.int8)
     actions = {"number": SURROGATE, "time": RESAMPLE, "email": TAG}
     assert find_shapes(kinds, actions, pa.array(["12", "1:30", "a@b.c"])).to_pylist() == ["", "0:00", ""]
+    nothing = find_shapes(numbers("number", 0), {}, pa.array([], pa.string()))
+    assert draw_values(numbers("number", 0), {}, nothing, words(0), LISTS["en"]).to_pylist() == []
 
 
 @given(st.lists(st.text(st.sampled_from("ASTastÉéß漢'’-."), min_size=1, max_size=6), min_size=1, max_size=30))
@@ -343,12 +345,6 @@ def test_what_cannot_be_drawn_is_refused():
             with pytest.raises(ValueError, match="no shape of this class") as caught:
                 draw(kind, RESAMPLE, text, count=2)
             assert CANARY not in str(caught.value)
-
-
-def test_no_tokens_have_no_values():
-    nothing = pa.array([], pa.string())
-    assert find_shapes(numbers("number", 0), {}, nothing).to_pylist() == []
-    assert draw_values(numbers("number", 0), {}, nothing, words(0), LISTS["en"]).to_pylist() == []
 
 
 def test_a_template_never_asks_for_more_than_its_words_serve():
