@@ -12,12 +12,8 @@ from wordveil.input.parameters import check_params, find_parameter_names, join_c
 
 
 def test_values_are_strings_with_whatever_in_them():
-    assert parse_params(["ds=2026-11-20", "x=a=b", "empty=", "quoted=' or 1=1 --"]) == {
-        "ds": "2026-11-20",
-        "x": "a=b",
-        "empty": "",
-        "quoted": "' or 1=1 --",
-    }
+    values = {"ds": "2026-11-20", "x": "a=b", "empty": "", "quoted": "' or 1=1 --"}
+    assert parse_params([f"{name}={value}" for name, value in values.items()]) == values
 
 
 def test_a_bad_or_repeated_name_is_a_fault():

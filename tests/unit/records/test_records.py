@@ -224,7 +224,7 @@ def test_a_record_does_not_depend_on_its_batch(sanitiser):
         assert backwards.to_pylist() == alone[::-1]
 
 
-def test_tags_and_texts_follow_from_release_id_policy_and_content(sanitiser):
+def test_tags_and_texts_follow_id_release_policy_and_content(sanitiser):
     toy = sanitiser()
     assert tags_of(toy, ["The cat, sat"], ids=["a"]) == tags_of(toy, ["the CAT sat!"], ids=["a"])
     others = [
