@@ -41,13 +41,10 @@ def test_the_commands_are_listed_in_the_order_of_their_use():
 
 @pytest.mark.parametrize("path", PATHS, ids=" ".join)
 def test_each_command_explains_itself(path: list[str]):
-    shown = CliRunner().invoke(app, [*path, "--help"])
-    assert shown.exit_code == 0
+    assert CliRunner().invoke(app, [*path, "--help"]).exit_code == 0
     command = find_command(path)
     assert command.help
-    assert all(getattr(parameter, "help", "") for parameter in command.params if parameter.name != "help"), [
-        parameter.name for parameter in command.params if not getattr(parameter, "help", "")
-    ]
+    assert [one.name for one in command.params if one.name != "help" and not getattr(one, "help", "")] == []
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path[0] == "evaluate" or path not in GROUPS], ids=" ".join)
@@ -57,11 +54,6 @@ def test_each_command_has_an_example_that_parses(path: list[str]):
     assert example
     words = shlex.split(example[1])
     command.make_context(path[-1], words[words.index(path[-1]) + 1 :])
-
-
-def test_a_wrong_example_does_not_parse():
-    with pytest.raises(Exception, match="No such option"):
-        find_command(["plan"]).make_context("plan", ["--config", "a.yaml", "--sampel", "10"])
 
 
 def test_help_keeps_what_is_in_brackets():
@@ -97,11 +89,6 @@ def test_every_job_hands_over_to_a_command():
     for job in sorted((ROOT / "jobs").glob("*.py")):
         assert job.stem in COMMANDS
         assert f'"{job.stem}"' in job.read_text("utf-8")
-
-
-def test_a_module_is_named_after_its_command():
-    folder = ROOT / "lib" / "wordveil" / "cli"
-    assert all((folder / f"{name}.py").is_file() for name in COMMANDS)
 
 
 def test_help_of_all_commands_loads_nothing_heavy():

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -44,13 +41,3 @@ def test_two_evaluations_are_printed_side_by_side(both: list[Path], tmp_path: Pa
     assert [pair["change"] for pair in values["pairs"]].count("better") == 2
     code, _, err = run("evaluate", "compare", "a.json", "b.json")
     assert (code, "a.json: cannot be read" in err) == (4, True)
-
-
-def test_the_command_starts_without_what_it_may_never_need():
-    code = (
-        "import sys, wordveil.cli.app; banned = {'sklearn', 'scipy', 'jinja2', 'pyspark'};"
-        "print(*sorted(banned & set(sys.modules)))"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout.split() == []

