@@ -67,12 +67,7 @@ def test_the_base_is_sound():
     ("path", "value", "words"),
     [
         ("format_version", None, "format_version: is required"),
-        (
-            "format_version",
-            1,
-            "format_version = 1: this wordveil reads format_version 2. Write the file again",
-        ),
-        ("format_version", 3, "reads format_version 2"),
+        ("format_version", 1, "format_version = 1: this wordveil reads format_version 2. Write the file again"),
         ("release", "a b", "release = a b: use 1 to 128 letters"),
         ("release", None, "release: is required"),
         ("mechanism.name", "laplce", "Did you mean laplace?"),
@@ -85,16 +80,9 @@ def test_the_base_is_sound():
         ),
         ("mechanism.epsilon", None, "has no default"),
         ("mechanism.epsilon", 0, "mechanism.epsilon = 0: should be greater than 0"),
-        ("mechanism.epsilon", -1.5, "greater than 0"),
-        ("mechanism.epsilon", float("nan"), "finite"),
-        ("mechanism.epsilon", float("inf"), "finite"),
         ("mechanism.epsilon", "8", "valid number"),
-        ("mechanism.epsilon", True, "valid number"),
-        ("mechanism.public", None, "set `public: true`"),
-        ("mechanism.public", False, "only `public: true` can be used"),
         ("mechanism.search", "anoy", "mechanism.search = anoy: allowed: 'exact' or 'annoy'. Did you mean annoy?"),
         ("mechanism.n_trees", 50, "mechanism.n_trees: is only for search: annoy. Remove it"),
-        ("mechanism.search_k", 50, "mechanism.search_k: is only for search: annoy. Remove it"),
         ("mechanism.embedding_format", "glov", "Did you mean glove?"),
         ("input.formt", "parquet", "input.formt: unknown key. Did you mean format?"),
         ("input.format", "detla", "is not a format that Spark is known to have. Did you mean delta?"),
@@ -109,33 +97,27 @@ def test_the_base_is_sound():
         ("input.timestamp", "2026-11-20", "input.timestamp = 2026-11-20: only Delta and Iceberg tables have versions"),
         ("input.timestamp", dt.datetime(2026, 11, 20, 3, tzinfo=dt.UTC), "Write it in quotes"),
         ("input.where", "", "input.where"),
-        ("spark", {"delta_jars": 5}, "spark.delta_jars = 5: should be a valid string"),
-        ("spark", {"allow_unencrypted": "yes"}, "spark.allow_unencrypted = yes: should be a valid boolean"),
         ("input.keep", ["body", "ds"], "input.keep = body: is the text column"),
         ("input.keep", ["ticket", "ds"], "input.keep = ticket: is the id column"),
-        ("input.keep", ["status", "ds"], "input.keep = status: is a name that the output reserves"),
         ("input.keep", ["Status", "ds"], "input.keep = Status: is a name that the output reserves, in any case"),
         ("input.keep", ["TICKET", "ds"], "input.keep = TICKET: is the id column"),
         ("input.id", "Run_ID", "input.id = Run_ID: is a name that the output reserves"),
-        ("input.keep", ["ds", "ds"], "input.keep = ds: is listed more than once"),
         ("input.keep", ["ds", "DS"], "input.keep = DS: is listed more than once"),
-        ("output.path", "out/2026-11-20T03:00:00", "output.path = out/2026-11-20T03:00:00: has a colon"),
         ("output.path", "hdfs://name:8020/a/b:c", "output.path = hdfs://name:8020/a/b:c: has a colon"),
         ("ledger", {"path": "03:00/ledger"}, "ledger.path = 03:00/ledger: has a colon"),
         ("output.partition_by", "ds", "output.partition_by = ds: should be a valid list"),
         ("input.id", "body", "is also the id column"),
         ("input.id", "privacy", "input.id = privacy: is a name that the output reserves"),
         ("input.author", "body", "input.author = body: is the text column"),
-        ("input.max_bytes", 0, "greater than or equal to 1"),
         ("text.n_max", None, "text.n_max: profile: strict (the default) hides the length and needs n_max"),
-        ("text.n_max", 0, "greater than or equal to 1"),
-        ("text.n_max", True, "valid integer"),
+        ("text.types", {"email": "surogate"}, "text.types.email = surogate: "),
+        ("text.types", {"e-mail": "mask"}, "Did you mean email?"),
+        ("text.types", "every", "such as {email: surrogate}"),
         ("text.unknwn", "mask", "text.unknwn: unknown key. Did you mean unknown?"),
         ("text.unknown", "kep", "Did you mean keep?"),
         ("text.punctuation", "keep", "text.length: pad hides the length, but the policy copies punctuation"),
         ("text.profile", "lenient", "allowed: 'strict', 'readable' or 'carrier_phrases'"),
         ("key", {}, "key: name exactly one of key.file and key.env"),
-        ("key", {"file": "a", "env": "B"}, "name exactly one"),
         ("key", None, "key: is required"),
         (
             "output.partition_by",
@@ -143,8 +125,6 @@ def test_the_base_is_sound():
             "output.partition_by = dss: is not among input.keep; only kept columns are in the output. Did you mean ds?",
         ),
         ("output.path", "/lake/in/out", "is the input, inside it or above it"),
-        ("output.path", "/lake", "is the input, inside it or above it"),
-        ("spark", {"master": 3}, "spark.master = 3: should be a valid string"),
         (
             "spark",
             {"options": {"spark.sql.files.ignoreCorruptFiles": "true"}},
@@ -159,20 +139,6 @@ def test_each_fault_is_named(path, value, words):
     assert len(found) == 1, found
 
 
-@pytest.mark.parametrize(
-    ("types", "where", "words"),
-    [
-        ({"email": "surogate"}, "text.types.email", "Did you mean surrogate?"),
-        ({"e-mail": "mask"}, "text.types.e-mail", "Did you mean email?"),
-        ("every", "text.types", "such as {email: surrogate}"),
-    ],
-)
-def test_a_fault_of_types_is_named_once(types, where, words):
-    (fault,) = faults(changed("text.types", types))
-    assert where in fault
-    assert words in fault
-
-
 def annoying(**settings: Any) -> dict[str, Any]:
     raw = base()
     raw["mechanism"].update(search="annoy", **settings)
@@ -182,15 +148,12 @@ def annoying(**settings: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"search_k": 100}, ["mechanism.n_trees: is required with search: annoy"]),
         ({"n_trees": 10, "search_k": None}, ["mechanism.search_k: is required with search: annoy"]),
         ({}, ["mechanism.n_trees: is required", "mechanism.search_k: is required"]),
         (
             {"n_trees": 0, "search_k": True},
             ["greater than or equal to 1", "mechanism.search_k = true: should be a valid integer"],
         ),
-        ({"n_trees": 10**5, "search_k": 2**31}, ["less than or equal to 10000", "less than 2147483648"]),
-        ({"n_trees": 2.5, "search_k": 100}, ["mechanism.n_trees = 2.5: should be a valid integer"]),
         ({"n_trees": 10, "epsilon": -1.0}, ["mechanism.epsilon = -1.0", "mechanism.search_k: is required"]),
     ],
 )
@@ -223,11 +186,8 @@ def test_the_statement_of_what_is_public_covers_every_file(value):
 
 
 def test_annoy_settings_enter_its_recipe_not_the_exact_searchs():
-    assert parse_config(base(), "job.yaml").recipe("").settings == {
-        "epsilon": 8.0,
-        "search": "exact",
-        "pad_height": None,
-    }
+    plain = {"epsilon": 8.0, "search": "exact", "pad_height": None}
+    assert parse_config(base(), "job.yaml").recipe("").settings == plain
     chosen = {"search": "annoy", "n_trees": 10, "search_k": 500}
     recipe = parse_config(annoying(n_trees=10, search_k=500), "job.yaml").recipe("")
     assert recipe.settings == {"epsilon": 8.0, "pad_height": None, **chosen}
@@ -236,28 +196,13 @@ def test_annoy_settings_enter_its_recipe_not_the_exact_searchs():
 @pytest.mark.parametrize(
     ("mechanism", "message"),
     [
-        (
-            {"name": None},
-            f"mechanism.name: is required: one of {', '.join(MECHANISMS)}",
-        ),
-        ({"name": "exponental", "epsilon": 4.0}, "mechanism.name = exponental: should be one of"),
+        ({"name": None}, f"mechanism.name: is required: one of {', '.join(MECHANISMS)}"),
         ({"name": "exponental", "epsilon": 4.0}, "Did you mean exponential?"),
-        ({"name": "exponential"}, "mechanism.epsilon: is required and has no default"),
-        ({"name": "exponential", "epsilon": 0.0}, "mechanism.epsilon = 0.0: should be greater than 0"),
-        ({"name": "exponential", "epsilon": 4.0, "gamma": 0.0}, "mechanism.gamma = 0.0: should be greater than 0"),
-        (
-            {"name": "exponential", "epsilon": 4.0, "neighbours": 1},
-            "mechanism.neighbours = 1: should be greater than or equal to 2",
-        ),
         (
             {"name": "exponential", "epsilon": 4.0, "neighbors": 9},
             "mechanism.neighbors: unknown key. Did you mean neighbours?",
         ),
-        (
-            {"name": "exponential", "epsilon": 4.0, "metric": "cosine"},
-            "mechanism.metric = cosine: allowed: 'euclidean'",
-        ),
-        ({"name": "exponential", "epsilon": 4.0, "tight": 1}, "mechanism.tight = 1: should be a valid boolean"),
+        ({"name": "exponential", "epsilon": 4.0, "metric": "cosine"}, "mechanism.metric = cosine: allowed: 'euclid"),
         ({"name": "laplace", "epsilon": 4.0, "gamma": 2.0}, "mechanism.gamma: unknown key. Allowed here:"),
     ],
 )
@@ -275,10 +220,6 @@ ALL_NAMES = ", ".join(MECHANISMS)
     ("mechanism", "expected"),
     [
         (
-            {"name": "laplas", "epsilon": -1.0},
-            ["epsilon = -1.0: should be greater than 0", "name = laplas: should be one"],
-        ),
-        (
             {"name": "laplas", "epsilon": 4.0, "search": "annoy", "n_trees": 0},
             ["n_trees = 0: should be", "name = laplas", "search_k: is required with search: annoy"],
         ),
@@ -292,10 +233,6 @@ ALL_NAMES = ", ".join(MECHANISMS)
             ["embedding = 3: should be a valid string", f"name = zzz: should be one of {ALL_NAMES}"],
         ),
         ({"name": 5, "public": False}, ["name = 5: should be one", "public = false: only `public: true` can be used"]),
-        (
-            {"epsilon": -1.0, "embedding_format": "glov"},
-            ["embedding_format = glov", f"name: is required: one of {ALL_NAMES}"],
-        ),
     ],
 )
 def test_an_unknown_name_hides_no_other_fault(mechanism: dict[str, Any], expected: list[str]):
@@ -308,11 +245,8 @@ def test_an_unknown_name_hides_no_other_fault(mechanism: dict[str, Any], expecte
 
 
 def test_a_name_that_is_nearly_one_without_padding_says_so():
-    settings = {**base(), "mechanism": {**base()["mechanism"], "name": "hyperbolic-fd"}}
-    assert [fault.split(":")[0] for fault in faults(settings)] == [
-        "mechanism.name = hyperbolic-fd",
-        "text.length = pad",
-    ]
+    found = faults(changed("mechanism.name", "hyperbolic-fd"))
+    assert [fault.split(":")[0] for fault in found] == ["mechanism.name = hyperbolic-fd", "text.length = pad"]
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -338,26 +272,20 @@ def test_no_mechanism_takes_an_epsilon_that_is_none(name: str):
         assert "finite" in fault or "greater than 0" in fault, epsilon
 
 
-@pytest.mark.parametrize("model", [{}, {"model": None}, {"model": ""}])
-def test_a_generator_needs_its_weights(model: dict[str, Any]):
-    section = {"name": "er-ae", "epsilon": 3.0, "embedding": "demo", "public": True, **model}
-    (fault,) = faults({**base(), "mechanism": section})
-    assert fault.startswith("mechanism.model")
+def test_a_generator_needs_its_weights():
+    for model in ({}, {"model": None}, {"model": ""}):
+        section = {"name": "er-ae", "epsilon": 3.0, "embedding": "demo", "public": True, **model}
+        (fault,) = faults({**base(), "mechanism": section})
+        assert fault.startswith("mechanism.model")
 
 
 def test_an_input_is_a_path_or_a_table_at_one_version():
     delta = {**base(), "input": {**base()["input"], "format": "delta", "version": 12}}
     config = parse_config(delta, "job.yaml")
     assert (config.source.setting, config.source.name, config.source.needs_delta) == ("input.path", "/lake/in", True)
-    table = {name: value for name, value in delta["input"].items() if name not in ("path", "format")} | {
-        "table": "lake.tickets"
-    }
-    config = parse_config({**base(), "input": table}, "job.yaml")
-    assert (config.source.setting, config.source.name, config.source.needs_delta) == (
-        "input.table",
-        "lake.tickets",
-        True,
-    )
+    table = {"id": "ticket", "text": "body", "keep": ["ds"], "version": 12, "table": "lake.tickets"}
+    source = parse_config({**base(), "input": table}, "job.yaml").source
+    assert (source.setting, source.name, source.needs_delta) == ("input.table", "lake.tickets", True)
     assert not parse_config(base(), "job.yaml").source.needs_delta
     assert faults({**base(), "input": {**table, "format": "delta"}}) == [
         "input.format = delta: must not be set with input.table, because the catalogue knows the format. Remove it."
@@ -380,16 +308,8 @@ def test_all_faults_are_reported_at_once():
     settings["key"] = {}
     places = {fault.split(":")[0].split(" =")[0] for fault in faults(settings)}
     assert places == {
-        "release",
-        "input.formt",
-        "input.keep",
-        "mechanism.search",
-        "mechanism.epsilon",
-        "text.n_max",
-        "text.length",
-        "text.output",
-        "key",
-        "output.partition_by",
+        *("release", "input.formt", "input.keep", "mechanism.search", "mechanism.epsilon"),
+        *("text.n_max", "text.length", "text.output", "key", "output.partition_by"),
     }
 
 
@@ -436,10 +356,25 @@ def test_under_strict_a_word_is_not_drawn_once(text):
         parse_arguments({"id": "id", "text": "body"}, {**text, "repeat": "same"})
 
 
+HIDDEN = {"profile": "readable", "case": "lower", "punctuation": "drop", "stop_words": "hide", "repeat": "same"}
+HIDDEN |= {"types": "none", "names": "words"}
+BUDGET = {"unit": "pure", "relation": "any_text", "record": 1e9, "delta": 1e-6}
+
+
+def released(source: dict[str, Any] | None = None, **sections: Any) -> dict[str, Any]:
+    """A release, with other settings of ``input`` and other sections."""
+    columns = {"path": "/lake/in", "format": "delta", "id": "id", "text": "body", **(source or {})}
+    return {
+        **base(),
+        "input": {name: value for name, value in columns.items() if value is not None},
+        "output": {"path": "/lake/out", "format": "delta"},
+        "ledger": {"path": "/lake/ledger"},
+        **sections,
+    }
+
+
 def test_what_a_fault_of_repetition_advises_is_sound():
-    hidden = {"profile": "readable", "case": "lower", "punctuation": "drop", "stop_words": "hide", "repeat": "same"}
-    hidden |= {"types": "none", "names": "words"}
-    for text in ({"profile": "readable", "repeat": "same"}, hidden, {**hidden, "length": "pad", "n_max": 64}):
+    for text in ({"profile": "readable", "repeat": "same"}, HIDDEN, {**HIDDEN, "length": "pad", "n_max": 64}):
         config = parse_config(changed("text", text), "job.yaml")
         assert config.relation is Relation.SAME_SKELETON
         assert config.policy.composition is Composition.DISTINCT
@@ -451,16 +386,8 @@ def test_what_a_fault_of_repetition_advises_is_sound():
 @pytest.mark.parametrize("name", ["budgets", "gate"])
 def test_bound_for_any_two_texts_with_repeat_same_is_refused(name):
     """With a hidden length too; a gate can allow repetition, and refuse it."""
-    hidden = {"profile": "readable", "case": "lower", "punctuation": "drop", "stop_words": "hide", "repeat": "same"}
-    hidden |= {"types": "none", "names": "words"}
-    settings = {
-        **changed("text", {**hidden, "length": "pad", "n_max": 64}),
-        "input": {"path": "/lake/in", "format": "delta", "id": "id", "text": "body"},
-        "output": {"path": "/lake/out", "format": "delta"},
-        "ledger": {"path": "/lake/ledger"},
-    }
-    budget = {"unit": "pure", "relation": "any_text", "record": 1e9, "delta": 1e-6}
-    section = {"budgets": budget, "gate": {"relation": "any_text"}}[name]
+    settings = released(text={**HIDDEN, "length": "pad", "n_max": 64})
+    section = {"budgets": BUDGET, "gate": {"relation": "any_text"}}[name]
     assert any(fault.startswith(f"{name}.relation") for fault in faults({**settings, name: section}))
     parse_config({**settings, name: {**section, "relation": "same_skeleton"}}, "job.yaml")
     shown = ["presence", "repetition", "edited", "withdrawn"]
@@ -470,28 +397,10 @@ def test_bound_for_any_two_texts_with_repeat_same_is_refused(name):
 
 
 def test_column_called_stale_contradicts_a_release_adding_one():
-    settings = {
-        **changed("text", {"profile": "strict", "n_max": 64}),
-        "input": {"path": "/lake/in", "format": "delta", "id": "id", "text": "body", "keep": ["Stale"]},
-        "output": {"path": "/lake/out", "format": "delta"},
-        "ledger": {"path": "/lake/ledger"},
-    }
-    budget = {"unit": "pure", "relation": "any_text", "record": 1e9, "delta": 1e-6}
-    parse_config({**settings, "budgets": budget}, "job.yaml")
-    told = faults({**settings, "budgets": {**budget, "on_exceeded": "keep_last"}})
+    settings = released({"keep": ["Stale"]}, budgets=BUDGET)
+    parse_config(settings, "job.yaml")
+    told = faults({**settings, "budgets": {**BUDGET, "on_exceeded": "keep_last"}})
     assert any("Stale" in fault and "keep_last" in fault for fault in told)
-
-
-def streamed(stream: dict[str, Any] | None, source: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A release, with ``stream`` if it is given, and with other settings of ``input``."""
-    columns = {"path": "/lake/in", "format": "delta", "id": "id", "text": "body", **(source or {})}
-    return {
-        **changed("text", {"profile": "strict", "n_max": 64}),
-        "input": {name: value for name, value in columns.items() if value is not None},
-        "output": {"path": "/lake/out", "format": "delta"},
-        "ledger": {"path": "/lake/ledger"},
-        **({"stream": {"checkpoint": "/lake/checkpoint", **stream}} if stream is not None else {}),
-    }
 
 
 @pytest.mark.parametrize(
@@ -499,22 +408,16 @@ def streamed(stream: dict[str, Any] | None, source: dict[str, Any] | None = None
     [
         ({}, {}, "stream: set exactly one of stream.path and stream.table."),
         ({"path": "/lake/a", "table": "raw.events"}, {}, "stream: set exactly one of stream.path and stream.table."),
-        ({"topic": "events"}, {}, "stream.topic: unknown key."),
         ({"path": "/lake/in/"}, {}, "stream.path = /lake/in/: is input.path"),
-        (
-            {"path": "/lake/a"},
-            {"path": None, "format": None, "table": "raw.tickets"},
-            "input.path: is required with `stream`, whose rows land there.",
-        ),
+        ({"path": "/lake/a"}, {"path": None, "format": None, "table": "raw.tickets"}, "input.path: is required with"),
         ({"path": "/lake/a"}, {"version": 3}, "stream: adds versions to the input"),
         ({"path": "/lake/a", "max_files": 0}, {}, "stream.max_files = 0: should be greater than or equal to 1"),
     ],
 )
 def test_a_stream_has_one_source_and_a_place_to_land(stream, source, words):
-    parse_config(streamed(None, source), "job.yaml")
-    told = faults(streamed(stream, source))
-    assert len(told) == 1
-    assert words in told[0]
+    parse_config(released(source), "job.yaml")
+    (told,) = faults(released(source, stream={"checkpoint": "/lake/checkpoint", **stream}))
+    assert words in told
 
 
 @pytest.mark.parametrize(("section", "key", "near"), [
@@ -528,16 +431,8 @@ def test_unknown_keys_of_sections_that_may_be_left_out_are_named(section: str, k
 def test_settings_can_be_overridden(tmp_path: Path):
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(base()))
-    config = load_config(
-        file,
-        [
-            "mechanism.epsilon=2.5",
-            "text={profile: readable}",
-            "spark.options={a.b: c}",
-            "input.keep=[]",
-            "output.partition_by=[]",
-        ],
-    )
+    lists = ["spark.options={a.b: c}", "input.keep=[]", "output.partition_by=[]"]
+    config = load_config(file, ["mechanism.epsilon=2.5", "text={profile: readable}", *lists])
     assert config.mechanism.epsilon == 2.5
     assert config.policy.relation is Relation.SAME_SKELETON
     assert config.spark.options == {"a.b": "c"}
@@ -558,11 +453,8 @@ def test_bad_overrides_are_named(tmp_path: Path, override):
     ("setting", "words"),
     [
         ("release: 12", "release = 12: should be a valid string. Write it in quotes."),
-        ("release: true", "release = true: should be a valid string. Write it in quotes."),
-        ("release: 12:30", "release = 12:30: use 1 to 128 letters"),
         ("text.n_max: 012", "text.n_max = 012: should be a valid integer. Write its digits alone"),
         ("mechanism.epsilon: 12:30", "mechanism.epsilon = 12:30: should be a valid number"),
-        ("build_missing: yes", "build_missing = yes: should be a valid boolean. Write true or false."),
         ("mechanism.public: yes", "mechanism.public = yes: only `public: true` can be used"),
         ("input.keep: [no, 012, true]", "input.keep.2 = true: should be a valid string"),
     ],
@@ -590,6 +482,7 @@ def test_yaml_words_and_times_are_text(tmp_path: Path):
     ("text", "words"),
     [
         ("release: a\nrelease: b\n", "the key 'release' is given more than once"),
+        (None, "No such file"),
         ("a: [1", "YAML"),
         ("- 1\n", "a configuration is a mapping"),
         ("a: \x00", "YAML"),
@@ -597,15 +490,11 @@ def test_yaml_words_and_times_are_text(tmp_path: Path):
 )
 def test_unreadable_files_are_named(tmp_path: Path, text, words):
     file = tmp_path / "job.yaml"
-    file.write_text(text)
+    if text:
+        file.write_text(text)
     with pytest.raises(ConfigError, match=r"job\.yaml") as error:
         load_config(file)
     assert words in str(error.value)
-
-
-def test_a_missing_file_is_named(tmp_path: Path):
-    with pytest.raises(ConfigError, match="No such file"):
-        load_config(tmp_path / "none.yaml")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "conf").glob("*.yaml")), ids=lambda path: path.name)
@@ -632,13 +521,10 @@ def test_settings_that_only_change_speed_enter_no_fingerprint():
 
 
 def test_stop_words_come_from_the_package_or_the_file():
-    shipped = parse_config(changed("text", {"profile": "readable"}), "x").policy.stop_word_list
-    assert "the" in shipped
-    assert "don't" in shipped
-    own = parse_config(
-        changed("text", {"profile": "readable", "stop_word_list": ["Zeta", "alpha"]}), "x"
-    ).policy.stop_word_list
-    assert own == ("alpha", "zeta")
+    text = {"profile": "readable"}
+    assert {"the", "don't"} < {*parse_config(changed("text", text), "x").policy.stop_word_list}
+    own = changed("text", {**text, "stop_word_list": ["Zeta", "alpha"]})
+    assert parse_config(own, "x").policy.stop_word_list == ("alpha", "zeta")
 
 
 @pytest.mark.parametrize(("name", "kind"), [*CHOICES.items(), ("profile", Profile)])
@@ -655,10 +541,6 @@ def test_choices_of_a_text_policy_are_all_in_the_configuration(name, kind):
 def test_a_release_has_a_public_table_and_no_public_output():
     output = {"path": "/lake/out", "public_only": True}
     assert parse_config(changed("output", output), "job.yaml").output.public_only
-    settings = {
-        **changed("output", {**output, "format": "delta"}),
-        "input": {"path": "/lake/in", "format": "delta", "id": "id", "text": "body"},
-        "ledger": {"path": "/lake/ledger"},
-    }
+    settings = released(output={**output, "format": "delta"})
     (told,) = [fault for fault in faults(settings) if fault.startswith("output.public_only")]
     assert "readers of a release have its public table" in told

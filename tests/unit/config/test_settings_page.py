@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from types import ModuleType
-from typing import Annotated, Literal
 
 import pytest
-from pydantic import Field
 
 from support.repository import ROOT, load_script
 from wordveil.config.generators import GeneratorSection
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, EmbeddingTrainingSection, MechanismSection
-from wordveil.config.schema import Rate, Section
 
 
 @pytest.fixture(scope="module")
@@ -58,30 +55,3 @@ def test_every_setting_is_explained(script: ModuleType):
     page = script.make_page()
     assert [row[0] for row in rows(page) if not row[-1].endswith(".")] == []
     assert re.findall(r"``|:\w+:`|\bNone\b", page) == [], "the reader writes YAML"
-
-
-class Example(Section):
-    """An example."""
-
-    share: Rate
-    """A share."""
-    size: Annotated[int, Field(gt=0, lt=2**31)] | None = None
-    """A size."""
-    kind: Literal["one", "two"] = "one"
-    """A kind."""
-    names: list[str]
-    """Names."""
-    mass: Annotated[float, Field(ge=1e-6)] | None = 0.5
-    """A mass; ``null``: another one."""
-    silent: bool = False
-
-
-def test_types_bounds_and_defaults_are_those_of_the_model(script: ModuleType):
-    assert rows(script.entries(Example)) == [
-        ["`share`", "number, 0 to 1", "**required**", "A share."],
-        ["`size`", "whole number, above 0, below 2^31", "", "A size."],
-        ["`kind`", "`one`, `two`", "default `one`", "A kind."],
-        ["`names`", "list of text", "**required**", "Names."],
-        ["`mass`", "number, at least 1e-06, or `null`", "default `0.5`", "A mass; `null`: another one."],
-        ["`silent`", "`true` or `false`", "default `false`", ""],
-    ]
