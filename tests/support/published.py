@@ -51,15 +51,15 @@ def copy_signed(directory: Path) -> Path:
     return table
 
 
-def verify(table: Path) -> Verified:
-    """Without Spark, and without a pinned key."""
-    return verify_table(LakeTable(str(table)))
+def verify(table: Path | str, **given: Any) -> Verified:
+    """Verify without Spark, and without a pinned key unless one is given."""
+    return verify_table(LakeTable(str(table)), **given)
 
 
-def refuse(table: Path) -> str:
+def refuse(table: Path | str, **given: Any) -> str:
     """The message by which a table is refused."""
     with pytest.raises(ReleaseError) as caught:
-        verify(table)
+        verify(table, **given)
     return str(caught.value)
 
 

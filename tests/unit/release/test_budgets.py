@@ -48,11 +48,6 @@ def terms(relation=ANY, n_max=64):
 
 
 @pytest.mark.parametrize(("held", "wanted"), list(itertools.product(Relation, Relation)))
-def test_a_relation_covers_itself_and_any_text_covers_all(held, wanted):
-    assert held.covers(wanted) == (held is ANY or held is wanted)
-
-
-@pytest.mark.parametrize(("held", "wanted"), list(itertools.product(Relation, Relation)))
 def test_a_cost_outside_the_relation_is_infinite_in_every_unit(held, wanted):
     charge = replace(CHARGE, relation=held)
     finite = held is ANY or held is wanted
@@ -114,11 +109,6 @@ def test_a_limit_is_a_finite_number(scope, limit):
         Budget("pure", ANY, **{scope: limit})
 
 
-def test_a_unit_is_needed():
-    with pytest.raises(ValueError, match="unit"):
-        Budget("", ANY)
-
-
 def told(budget, **facts):
     known = {"relation": ANY, "tokens": 100, "has_authors": True, "guarantee": terms().guarantee, **facts}
     return {fault.where: fault.problem for fault in find_budget_faults(budget, ReleaseFacts(**known))}
@@ -174,45 +164,6 @@ def entry(record, tokens=1, author="ann", release="r", **changes):
     return Entry(release, record.encode(), author, replace(CHARGE, **{"tokens": tokens, "price": 1.0, **changes}))
 
 
-def test_candidates_are_ordered_by_the_bytes_of_their_ids():
-    """UTF-16 would put the astral letter before the other."""
-    first, last = "\uff41", "\U0001f600"
-    assert sorted([first, last], key=lambda text: text.encode("utf-16-be")) == [last, first]
-    assert admit(Budget("pure", ANY, author=1), "r", [candidate(last), candidate(first)], []) == [
-        OVER_AUTHOR_BUDGET,
-        None,
-    ]
-    assert admit(Budget("pure", ANY, author=1), "r", [candidate("9"), candidate("10")], []) == [
-        OVER_AUTHOR_BUDGET,
-        None,
-    ]
-
-
-def test_scopes_count_what_is_theirs():
-    ledger = [entry("a", 5), entry("a", 5, release="other"), entry("z", 5, "bob", release="other"), entry("n", 5, None)]
-    asked = [candidate("a", 5), candidate("b", 5, "bob"), candidate("n", 5, None)]
-    assert admit(Budget("pure", ANY, record=10), "r", asked, ledger) == [None, None, None]
-    assert admit(Budget("pure", ANY, record=9), "r", asked, ledger) == [OVER_RECORD_BUDGET, None, OVER_RECORD_BUDGET]
-    assert admit(Budget("pure", ANY, author=14), "r", asked, ledger) == [OVER_AUTHOR_BUDGET, None, NULL_AUTHOR]
-    assert admit(Budget("pure", ANY, corpus=10), "r", asked, ledger) == [None, None, None]
-    assert admit(Budget("pure", ANY, corpus=9), "r", asked, ledger) == [OVER_CORPUS_BUDGET, None, OVER_CORPUS_BUDGET]
-
-
-def test_the_first_scope_that_fails_names_the_reason():
-    asked = [candidate("a", 9), candidate("n", 9, None)]
-    everything = Budget("pure", ANY, record=1, author=1, corpus=1)
-    assert admit(everything, "r", asked, []) == [OVER_RECORD_BUDGET, OVER_RECORD_BUDGET]
-    assert admit(replace(everything, record=None), "r", asked, []) == [OVER_AUTHOR_BUDGET, NULL_AUTHOR]
-    assert admit(replace(everything, record=None, author=None), "r", asked, []) == [
-        OVER_CORPUS_BUDGET,
-        OVER_CORPUS_BUDGET,
-    ]
-    assert admit(replace(everything, record=100, author=100, corpus=1), "r", asked, []) == [
-        OVER_CORPUS_BUDGET,
-        NULL_AUTHOR,
-    ]
-
-
 @pytest.mark.parametrize("changes", [{"relation": LENGTH}, {"price": math.inf}])
 def test_one_infinite_cost_of_an_author_refuses_all_that_follows(changes):
     ledger = [entry("old", tokens=0, release="other", **changes)]
@@ -229,14 +180,8 @@ def test_a_metric_counts_contexts_and_refuses_other_metrics():
     assert admit(budget, "r", asked, [entry("a", metric="angular:00")]) == [OVER_AUTHOR_BUDGET] * 3
 
 
-def test_an_id_stands_once_and_a_run_has_one_price():
-    with pytest.raises(ValueError, match="each record id once"):
-        admit(BUDGET, "r", [candidate("a"), candidate("a")], [])
-    with pytest.raises(ValueError, match="one price"):
-        admit(BUDGET, "r", [candidate("a"), candidate("b", price=2.0)], [])
-
-
-NAMES = some.sampled_from(["a", "b", "ab", "é", "😀", "10", "9"])
+# By their bytes the last but two comes before the last but three, in UTF-16 after it.
+NAMES = some.sampled_from(["a", "b", "ab", "😀", "\uff41", "10", "9"])
 AUTHORS = some.sampled_from(["ann", "bob", None])
 TOKENS = some.integers(0, 6)
 LIMITS = some.none() | some.sampled_from([0.0, 0.3, 0.5, 1.0, 2.0, 3.0])
@@ -266,10 +211,8 @@ def test_a_pure_budget_takes_a_delta_only_within_a_limit():
     assert told(plenty, tokens=10) == {}
     assert told(Budget(METRIC, ANY, record=100.0), tokens=10, guarantee=inexact) == {}
     limited = replace(plenty, delta=1e-11)
-    assert (
-        Intent("a", 1, "sanitise", RunTerms({}, 1, ()), budgets=json.loads(json.dumps(asdict(limited)))).budget
-        == limited
-    )
+    kept = json.loads(json.dumps(asdict(limited)))
+    assert Intent("a", 1, "sanitise", RunTerms({}, 1, ()), budgets=kept).budget == limited
     for wrong in (-1e-9, 1.0, math.nan):
         with pytest.raises(ValueError, match="delta"):
             replace(plenty, delta=wrong)
@@ -295,15 +238,10 @@ def brute(budget, candidates, ledger):
     here = [item for item in ledger if item.release == "r"]
     found = []
     for one in candidates:
-        by_record, by_author = (
-            (lambda item, one=one: item.record == one.record),
-            (lambda item, one=one: item.author == one.author),
-        )
-        in_corpus = (
-            by_author
-            if one.author is not None
-            else lambda item, one=one: item.author is None and item.record == one.record
-        )
+        by_record = lambda item, one=one: item.record == one.record
+        by_author = lambda item, one=one: item.author == one.author
+        alone = lambda item, one=one: item.author is None and item.record == one.record
+        in_corpus = by_author if one.author is not None else alone
         if budget.record is not None and not within(budget.record, here, one, by_record):
             found.append(OVER_RECORD_BUDGET)
         elif budget.author is not None and one.author is None:
@@ -333,15 +271,15 @@ def test_admission_is_what_the_rule_says(asked, ledger, price, budget, random):
     random.shuffle(order)
     random.shuffle(ledger)
     assert admit(budget, "r", [candidates[index] for index in order], ledger) == [refused[index] for index in order]
-    for limit in (budget.author,) if budget.author is not None else ():
-        for name in ("ann", "bob"):
-            mine = [item for item in ledger if item.author == name]
-            taken = [
-                one for one, reason in zip(candidates, refused, strict=True) if reason is None and one.author == name
-            ]
-            before = total(amount(item.charge, "pure", ANY) for item in mine)
-            after = total(amount(item.charge, "pure", ANY) for item in (*mine, *taken))
-            assert after <= max(limit, before) * (1 + 1e-15)
+    if budget.author is None:
+        return
+    admitted = [one for one, reason in zip(candidates, refused, strict=True) if reason is None]
+    for name in ("ann", "bob"):
+        before, after = (
+            total(amount(item.charge, "pure", ANY) for item in items if item.author == name)
+            for items in (ledger, [*ledger, *admitted])
+        )
+        assert after <= max(budget.author, before) * (1 + 1e-15)
 
 
 @given(some.floats(0, 1e9), some.floats(0.01, 30), some.integers(1, 600))

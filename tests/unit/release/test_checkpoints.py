@@ -19,53 +19,25 @@ from wordveil.release.checkpoints import LogError, read_checkpoint
 
 COORDINATOR = "delta.coordinatedCommits.commitCoordinator-preview"
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 4, "cardinality": 1}
-STATS = pa.struct(
-    [
-        ("numRecords", pa.int64()),
-        *((name, pa.struct([("id", pa.string())])) for name in ("minValues", "maxValues")),
-        ("nullCount", pa.struct([("id", pa.int64())])),
-    ]
-)
-MAP = pa.map_(pa.string(), pa.string())
-VECTORS = pa.struct(
-    [
-        ("storageType", pa.string()),
-        ("pathOrInlineDv", pa.string()),
-        ("offset", pa.int32()),
-        ("sizeInBytes", pa.int32()),
-        ("cardinality", pa.int64()),
-    ]
-)
-FILE = [
-    ("path", pa.string()),
-    ("partitionValues", MAP),
-    ("size", pa.int64()),
-    ("dataChange", pa.bool_()),
-    ("deletionVector", VECTORS),
-]
+TEXT, LONG, INT, FLAG = pa.string(), pa.int64(), pa.int32(), pa.bool_()
+MAP = pa.map_(TEXT, TEXT)
+
+
+def struct(**kinds: pa.DataType) -> pa.StructType:
+    return pa.struct(list(kinds.items()))
+
+
+STATS = struct(numRecords=LONG, minValues=struct(id=TEXT), maxValues=struct(id=TEXT), nullCount=struct(id=LONG))
+VECTORS = struct(storageType=TEXT, pathOrInlineDv=TEXT, offset=INT, sizeInBytes=INT, cardinality=LONG)
+FILE = {"path": TEXT, "partitionValues": MAP, "size": LONG, "dataChange": FLAG, "deletionVector": VECTORS}
+PARSED = {"partitionValues_parsed": struct(day=TEXT), "stats_parsed": STATS}
+DESCRIBED = {"schemaString": TEXT, "partitionColumns": pa.list_(TEXT), "configuration": MAP, "createdTime": LONG}
 KINDS = {
-    "txn": pa.struct([("appId", pa.string()), ("version", pa.int64())]),
-    "add": pa.struct(
-        [
-            *FILE,
-            ("modificationTime", pa.int64()),
-            ("stats", pa.string()),
-            ("partitionValues_parsed", pa.struct([("day", pa.string())])),
-            ("stats_parsed", STATS),
-        ]
-    ),
-    "remove": pa.struct([*FILE, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())]),
-    "metaData": pa.struct(
-        [
-            ("id", pa.string()),
-            ("format", pa.struct([("provider", pa.string()), ("options", MAP)])),
-            ("schemaString", pa.string()),
-            ("partitionColumns", pa.list_(pa.string())),
-            ("configuration", MAP),
-            ("createdTime", pa.int64()),
-        ]
-    ),
-    "protocol": pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
+    "txn": struct(appId=TEXT, version=LONG),
+    "add": struct(**FILE, modificationTime=LONG, stats=TEXT, **PARSED),
+    "remove": struct(**FILE, deletionTimestamp=LONG, extendedFileMetadata=FLAG),
+    "metaData": struct(id=TEXT, format=struct(provider=TEXT, options=MAP), **DESCRIBED),
+    "protocol": struct(minReaderVersion=INT, minWriterVersion=INT),
 }
 Rows = list[dict[str, Any]]
 
@@ -108,11 +80,9 @@ CHECKPOINTS: dict[str, tuple[Callable[[Rows], object], str]] = {
         lambda rows: pick(rows, "add").update(stats=None, stats_parsed=None),
         "contradicts the commits before it",
     ),
-    "no file": (lambda rows: rows.remove(next(row for row in rows if "add" in row)), "contradicts the commits before"),
     "a vector": (lambda rows: pick(rows, "add").update(deletionVector=VECTOR), "with deletionVector"),
     "a transaction": (lambda rows: rows.append({"txn": {"appId": "a", "version": 1}}), "has an action txn"),
     "two actions in a row": (lambda rows: rows[0].update(rows.pop(1)), "has a row of several actions, or none"),
-    "a row of nothing": (lambda rows: rows.append({}), "has a row of several actions, or none"),
     "a file twice": (lambda rows: rows.append({"add": dict(pick(rows, "add"))}), "names a file twice"),
     "two protocols": (
         lambda rows: rows.append({"protocol": dict(pick(rows, "protocol"))}),
@@ -161,7 +131,7 @@ def test_a_footer_that_declares_other_columns_is_refused(table: Path):
     assert "has the footer b'other'" in refuse(table)
 
 
-LONG = "1234567890123456789012345.1234567890"
+DIGITS = "1234567890123456789012345.1234567890"
 
 
 def at(text: str) -> datetime:
@@ -174,7 +144,7 @@ TYPED: list[tuple[pa.DataType, str, Any, Any]] = [
     (pa.float64(), "0.1", 0.1, float(np.float32(0.1))),
     (pa.float64(), "NaN", float("nan"), 0.0),
     (pa.float64(), "1.0E-5", 1e-5, 1e-4),
-    (pa.decimal128(38, 10), LONG, Decimal(LONG), Decimal(LONG[:-1] + "1")),
+    (pa.decimal128(38, 10), DIGITS, Decimal(DIGITS), Decimal(DIGITS[:-1] + "1")),
     (pa.int32(), "-3", -3, 3),
     (pa.bool_(), "true", True, False),
     (pa.date32(), "2026-01-02", date(2026, 1, 2), date(2026, 1, 3)),
@@ -192,18 +162,11 @@ def test_values_of_each_type_agree_with_their_texts(kind: pa.DataType, told: str
     """As partition values, and as statistics where JSON has numbers."""
     is_number = pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_integer(kind)
     stats = f'{{"minValues": {{"c": {told if is_number and told != "NaN" else json.dumps(told)}}}}}'
-    least = pa.struct([("minValues", pa.struct([("c", kind)]))])
-    values = pa.struct([("c", kind)])
-    add = pa.struct(
-        [("partitionValues", MAP), ("partitionValues_parsed", values), ("stats", pa.string()), ("stats_parsed", least)]
-    )
+    parts = {"partitionValues_parsed": struct(c=kind), "stats_parsed": struct(minValues=struct(c=kind))}
+    add = struct(partitionValues=MAP, stats=TEXT, **parts)
     for first, second in ((parsed, parsed), (other, parsed), (parsed, other)):
-        row = {
-            "partitionValues": {"c": told},
-            "partitionValues_parsed": {"c": first},
-            "stats": stats,
-            "stats_parsed": {"minValues": {"c": second}},
-        }
+        row = {"partitionValues": {"c": told}, "partitionValues_parsed": {"c": first}}
+        row |= {"stats": stats, "stats_parsed": {"minValues": {"c": second}}}
         made = pa.BufferOutputStream()
         pq.write_table(pa.table({"add": pa.array([row], add)}), made, store_schema=False)
         content = made.getvalue().to_pybytes()
@@ -242,14 +205,11 @@ def test_a_footer_with_bounds_that_are_not_true_is_refused(table: Path):
         ({}, ""),
         ({"checksum": "whatever"}, ""),
         ({"version": 1}, "points at no checkpoint of this log"),
-        ({"version": 9}, "points at no checkpoint of this log"),
         ({"parts": 2}, "is not what _last_checkpoint says of it (parts)"),
         ({"v2Checkpoint": {"path": "x"}}, "is not what _last_checkpoint says of it (v2Checkpoint)"),
         ({"size": 1}, "is not what _last_checkpoint says of it (size)"),
-        ({"sizeInBytes": 1}, "is not what _last_checkpoint says of it (sizeInBytes)"),
         ({"numOfAddFiles": 2}, "is not what _last_checkpoint says of it (numOfAddFiles)"),
         ({"checkpointSchema": {"type": "struct", "fields": []}}, "has other columns than are declared for it"),
-        ({"checkpointSchema": "add"}, "has other columns than are declared for it"),
         (None, "_last_checkpoint: is damaged"),
     ],
 )

