@@ -32,6 +32,8 @@ from wordveil.crypto.keys import (
 from wordveil.errors import ConfigError, KeyMaterialError
 
 MATERIAL = bytes.fromhex("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
+LATER = bytes(range(7, 39))
+LATEST = bytes(range(60, 92))
 PURPOSES = [field.name for field in fields(ReleaseKeys)]
 
 
@@ -67,16 +69,13 @@ def test_exactly_one_place_is_needed(places):
     assert "key.env" in message
 
 
-def test_missing_file_is_named(tmp_path):
-    path = tmp_path / "none.key"
-    error = fault_of(file=str(path))
-    assert str(path) in str(error)
-    assert error.exit_code == 5
-
-
-def test_directory_in_place_of_a_file_is_named(tmp_path):
+def test_a_missing_file_a_directory_and_raw_bytes_are_named(tmp_path):
     tmp_path.chmod(0o700)
-    assert str(tmp_path) in str(fault_of(file=str(tmp_path)))
+    raw = key_file(tmp_path, bytes(range(128, 160)))
+    for path in (tmp_path / "none.key", tmp_path, raw):
+        error = fault_of(file=str(path))
+        assert str(path) in str(error)
+        assert error.exit_code == 5
 
 
 @pytest.mark.parametrize("content", [None, ""])
@@ -87,7 +86,7 @@ def test_unset_or_empty_variable_is_named(monkeypatch, content):
     assert "key.env = TOY_KEY" in str(fault_of(env="TOY_KEY"))
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o660, 0o777])
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601])
 def test_file_open_to_others_is_refused(tmp_path, mode):
     path = key_file(tmp_path, MATERIAL.hex(), mode)
     message = str(fault_of(file=str(path)))
@@ -123,31 +122,24 @@ def test_a_malformed_key_is_refused_without_showing_it(tmp_path, monkeypatch, co
         assert_tells_nothing(message.replace(path, ""), content)
 
 
-def test_raw_bytes_in_a_file_are_refused(tmp_path):
-    path = key_file(tmp_path, bytes(range(128, 160)))
-    assert str(path) in str(fault_of(file=str(path)))
-
-
 def test_a_refusal_chains_no_exception_that_quotes_the_key(tmp_path, monkeypatch):
     monkeypatch.setenv("TOY_KEY", MALFORMED["not hexadecimal"])
     for error in (fault_of(env="TOY_KEY"), fault_of(file=str(key_file(tmp_path, MALFORMED["too short"])))):
         assert error.__suppress_context__ or error.__context__ is None
 
 
-@pytest.mark.parametrize("size", [0, 16, 31, 33, 64])
-def test_master_key_has_32_bytes(size):
-    with pytest.raises(KeyMaterialError, match="32 bytes"):
-        MasterKey(bytes(range(size)))
-
-
-def test_master_key_of_few_byte_values_is_refused():
+def test_master_key_has_32_bytes_of_many_values():
+    for size in (0, 16, 31, 33, 64):
+        with pytest.raises(KeyMaterialError, match="32 bytes"):
+            MasterKey(bytes(range(size)))
     with pytest.raises(KeyMaterialError, match="not a random key"):
         MasterKey((bytes(range(7)) * 5)[:32])
 
 
 def test_subkeys_differ_by_purpose_and_release():
     master = MasterKey(MATERIAL)
-    material = [master.subkey(purpose, release).reveal() for purpose in PURPOSES for release in ("a", "b", "")]
+    releases = ("a", "b", "", "été|noise|", "ete|noise|")
+    material = [master.subkey(purpose, release).reveal() for purpose in PURPOSES for release in releases]
     material += [MATERIAL, master.subkey("fingerprint").reveal()]
     assert all(len(value) == 32 for value in material)
     assert len(set(material)) == len(material)
@@ -159,22 +151,10 @@ def test_release_keys_are_the_subkeys_of_their_names():
     assert {name: getattr(keys, name) for name in PURPOSES} == {name: master.subkey(name, "a") for name in PURPOSES}
 
 
-def test_release_name_may_hold_any_unicode():
-    master = MasterKey(MATERIAL)
-    assert master.for_release("été|noise|").noise != master.for_release("ete|noise|").noise
-
-
 def shown(value):
     """Every usual way to make text of a value."""
-    return [
-        repr(value),
-        str(value),
-        f"{value}",
-        f"{value!s:>80}",
-        f"{value!r}",
-        f"{value} {value!r}",
-        f"{[value]} { ({1: value}) }",
-    ]
+    texts = [repr(value), str(value), f"{value}", f"{value!s:>80}", f"{value!r}"]
+    return [*texts, f"{[value]} { ({1: value}) }"]
 
 
 @pytest.mark.parametrize(
@@ -192,18 +172,15 @@ def test_no_way_of_printing_shows_bytes(value):
         assert repr(secret[:4])[2:-1] not in text
 
 
-def test_a_secret_has_no_dictionary_to_print():
-    with pytest.raises(TypeError):
-        vars(Secret(MATERIAL))
-
-
 def test_pickling_brings_secrets_back_and_still_hides_them():
-    keys = MasterKey(MATERIAL).for_release("a")
-    back = pickle.loads(pickle.dumps(keys))  # noqa: S301 - our own bytes
+    key = MasterKey(MATERIAL, later=[LATER])
+    keys = key.for_release("a")
+    back, whole = pickle.loads(pickle.dumps((keys, key)))  # noqa: S301 - our own bytes
+    assert back == keys == whole.for_release("a")
     assert back.noise.reveal() == keys.noise.reveal()
-    assert back == keys
     assert repr(back).count("<secret>") == len(PURPOSES)
-    assert pickle.loads(pickle.dumps(MasterKey(MATERIAL))).fingerprint == MasterKey(MATERIAL).fingerprint  # noqa: S301
+    assert whole.epoch_fingerprints == key.epoch_fingerprints
+    assert_tells_nothing("".join(shown(whole)), LATER.hex())
 
 
 def test_secrets_compare_by_content_and_with_secrets_alone():
@@ -211,6 +188,8 @@ def test_secrets_compare_by_content_and_with_secrets_alone():
     assert Secret(b"a") != Secret(b"b")
     assert Secret(b"a") != b"a"
     assert len({Secret(b"a"), Secret(b"a"), Secret(b"b")}) == 2
+    with pytest.raises(TypeError):
+        vars(Secret(MATERIAL))
 
 
 def test_fingerprint_is_stable_and_no_part_of_any_key():
@@ -238,10 +217,6 @@ def test_a_key_is_never_overwritten(tmp_path):
     assert (tmp_path / "a.key").read_bytes() == before
     with pytest.raises(KeyMaterialError, match="cannot be written"):
         create_key(tmp_path / "no" / "a.key")
-
-
-LATER = bytes(range(7, 39))
-LATEST = bytes(range(60, 92))
 
 
 def epochs_file(tmp_path, *materials, mode=0o600):
@@ -273,26 +248,15 @@ def test_a_later_epoch_changes_the_noise_alone(tmp_path):
 def test_the_signing_key_is_a_subkey_of_its_own():
     kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wordveil 1|signing|a")
     assert MasterKey(MATERIAL).signing_key("a").private_bytes_raw() == kdf.derive(MATERIAL)
-    assert encode_public_key(MasterKey(MATERIAL).signing_key("a")) != encode_public_key(
-        MasterKey(MATERIAL).signing_key("b")
-    )
 
 
 @pytest.mark.parametrize("gap", ["\n", " ", "\r\n\r\n", "\t"])
-def test_any_white_space_parts_epochs_also_in_the_environment(tmp_path, monkeypatch, gap):
-    content = f" {MATERIAL.hex()}{gap}{LATER.hex().upper()} "
-    monkeypatch.setenv("TOY_KEY", content)
-    by_env, by_file = load_key(None, "TOY_KEY"), loaded(key_file(tmp_path, content))
-    assert (
-        by_env.epoch_fingerprints == by_file.epoch_fingerprints == MasterKey(MATERIAL, later=[LATER]).epoch_fingerprints
-    )
-
-
-def test_key_after_byte_order_mark_is_the_same(tmp_path, monkeypatch):
-    content = "\ufeff" + MATERIAL.hex()
+@pytest.mark.parametrize("start", [" ", "\ufeff"])
+def test_any_white_space_parts_epochs_also_in_the_environment(tmp_path, monkeypatch, start, gap):
+    content = f"{start}{MATERIAL.hex()}{gap}{LATER.hex().upper()} "
     monkeypatch.setenv("TOY_KEY", content)
     for key in (load_key(None, "TOY_KEY"), loaded(key_file(tmp_path, content))):
-        assert key.fingerprint == MasterKey(MATERIAL).fingerprint
+        assert key.epoch_fingerprints == MasterKey(MATERIAL, later=[LATER]).epoch_fingerprints
 
 
 @pytest.mark.parametrize(
@@ -309,14 +273,6 @@ def test_a_faulty_epoch_is_refused_without_showing_it(tmp_path, materials, words
     assert words in message
     for material in materials:
         assert_tells_nothing(message, material.hex())
-
-
-def test_pickling_keeps_epochs():
-    key = MasterKey(MATERIAL, later=[LATER])
-    back = pickle.loads(pickle.dumps(key))  # noqa: S301 - our own bytes
-    assert back.epoch_fingerprints == key.epoch_fingerprints
-    assert back.for_release("a") == key.for_release("a")
-    assert_tells_nothing("".join(shown(key)), LATER.hex())
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])
