@@ -116,22 +116,17 @@ def test_address_changes_with_all_that_decides_what_is_drawn(tmp_path):
     assert write_toy_bundle(tmp_path, words).name == addresses[0]
 
 
-def test_address_does_not_change_with_provenance(tmp_path):
+def test_address_changes_with_neither_provenance_nor_recovery(tmp_path):
     first = write_toy_bundle(tmp_path, built_at="2026-01-01", host="a")
     before = (first / "manifest.json").read_bytes()
     assert write_toy_bundle(tmp_path, built_at="2027-01-01", host="b") == first
     assert (first / "manifest.json").read_bytes() == before
     assert write_toy_bundle(tmp_path / "other", built_at="2028").name == first.name
-
-
-def test_address_does_not_change_with_what_an_attacker_recovers(tmp_path, toy):
-    embedding = spiral_embedding()
-    built = Laplace.build(embedding, LaplaceSettings(epsilon=1.0), padding=False, work=BuildContext())
     prior = PriorRecovery(1 / 12, (Recovered(1, 0.5, None),))
-    path = write(tmp_path / "other", embedding, built, toy_recipe(embedding), {}, Recovery(prior, prior))
-    assert path.name == toy.name
+    path = write_as(tmp_path / "third", toy_recipe(spiral_embedding()), Recovery(prior, prior))
+    assert path.name == first.name
     assert open_bundle(path).recovery == Recovery(prior, prior)
-    assert open_bundle(toy).recovery is None
+    assert open_bundle(first).recovery is None
 
 
 def test_what_was_written_is_what_is_opened(toy):
@@ -200,13 +195,15 @@ DAMAGES = {
 def test_a_damaged_file_is_named(toy, name, damage):
     content = (toy / name).read_bytes()
     (toy / name).unlink() if damage is None else (toy / name).write_bytes(damage(content))
-    assert str(toy / name) in refusal(toy)
+    said = refusal(toy)
+    assert str(toy / name) in said
+    assert "elete" not in said, "nothing advises to delete a bundle"
 
 
 def test_manifest_with_a_flipped_byte_is_refused(toy):
     content = (toy / "manifest.json").read_bytes()
     meant = json.loads(content)
-    for place in range(len(content)):
+    for place in range(0, len(content), 5):
         altered = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
         try:
             same = json.loads(altered) == meant
@@ -232,7 +229,7 @@ def test_manifest_that_is_no_manifest_is_refused(toy, content):
     assert "manifest.json: is damaged" in refusal(toy)
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, "2"])
+@pytest.mark.parametrize("version", [1, 3, "2"])
 def test_other_format_version_is_refused_with_a_fix(toy, version):
     manifest = json.loads((toy / "manifest.json").read_text())
     manifest["content"]["format_version"] = version
@@ -266,22 +263,15 @@ def test_bundle_of_a_missing_mechanism_hides_no_other(toy):
     assert "no mechanism gone" in refusal(gone)
 
 
-def test_missing_directory_is_refused(tmp_path):
-    assert str(tmp_path / "none") in refusal(tmp_path / "none")
-
-
 def test_identity_is_checked_where_the_caller_knows_it(tmp_path):
-    one, two = write_toy_bundle(tmp_path, run="one"), write_toy_bundle(tmp_path, epsilon=2.0)
+    """It covers provenance too: a worker is given the very manifest that the driver read."""
+    one, other = write_toy_bundle(tmp_path / "one", host="a"), write_toy_bundle(tmp_path / "two", host="b")
+    assert one.name == other.name
     identity = open_bundle(one).identity
     assert open_bundle(one, identity).fingerprint == one.name
-    assert f"{two / 'manifest.json'}: this is not the bundle that the run started with" in refusal(two, identity)
-
-
-def test_identity_covers_provenance_too(tmp_path):
-    """A worker is given the very manifest that the driver read."""
-    one, two = write_toy_bundle(tmp_path / "one", host="a"), write_toy_bundle(tmp_path / "two", host="b")
-    assert one.name == two.name
-    assert "not the bundle that the run started with" in refusal(two, open_bundle(one).identity)
+    for changed in (other, write_toy_bundle(tmp_path / "one", epsilon=2.0)):
+        said = refusal(changed, identity)
+        assert f"{changed / 'manifest.json'}: this is not the bundle that the run started with" in said
 
 
 def test_arrays_are_read_only_and_memory_mapped(toy):
@@ -303,11 +293,6 @@ def test_words_with_rare_separators_keep_their_rows(tmp_path):
     assert open_bundle(write_toy_bundle(tmp_path, spiral_embedding(words))).vocabulary.array.to_pylist() == words
 
 
-def test_find_in_no_store_and_in_an_empty_one(tmp_path):
-    assert find(tmp_path / "none", toy_recipe(spiral_embedding())) is None
-    assert find(tmp_path, toy_recipe(spiral_embedding())) is None
-
-
 def test_find_picks_the_one_that_matches(tmp_path):
     embedding, other = spiral_embedding(), spiral_embedding(WORDS[:5])
     wanted = {
@@ -325,35 +310,27 @@ def test_find_picks_the_one_that_matches(tmp_path):
 def test_find_goes_by_name_where_the_embedding_is_not_at_hand(tmp_path):
     path = write_toy_bundle(tmp_path)
     asked = toy_recipe(spiral_embedding())
-    blind = type(asked)(**{**asked.__dict__, "embedding_digest": ""})
+    blind = replace(asked, embedding_digest="")
     assert find(tmp_path, blind) == path
-    with pytest.raises(
-        BundleError, match=r"mechanism\.embedding is toy\.vec in the bundle, other\.vec in the configuration"
-    ):
-        find(tmp_path, type(asked)(**{**blind.__dict__, "embedding": "other.vec"}))
+    with pytest.raises(BundleError, match=r"mechanism\.embedding is toy\.vec in the bundle, other\.vec in the conf"):
+        find(tmp_path, replace(blind, embedding="other.vec"))
 
 
-def test_find_tells_how_the_nearest_differs(tmp_path):
+def test_find_tells_all_in_which_the_nearest_differs(tmp_path):
     write_toy_bundle(tmp_path, spiral_embedding(WORDS[:5]), epsilon=9.0, padding=True)
     nearest = write_toy_bundle(tmp_path, epsilon=3.0)
     with pytest.raises(BundleError) as caught:
         find(tmp_path, toy_recipe(spiral_embedding(), epsilon=1.0))
     message = str(caught.value)
     assert f"none of its 2 bundle(s) matches the configuration. The nearest is {nearest.name}:" in message
-    assert "mechanism.epsilon is 3.0 in the bundle, 1.0 in the configuration" in message
+    epsilon = "mechanism.epsilon is 3.0 in the bundle, 1.0 in the configuration"
+    assert epsilon in message
     assert "padding is" not in message
     assert "content of" not in message
-
-
-def test_find_tells_every_difference(tmp_path):
-    write_toy_bundle(tmp_path, epsilon=3.0, padding=True)
+    alone = write_toy_bundle(tmp_path / "other", epsilon=3.0, padding=True).parent
     with pytest.raises(BundleError) as caught:
-        find(tmp_path, toy_recipe(spiral_embedding(WORDS[:4])))
-    for part in (
-        "mechanism.epsilon is 3.0",
-        "padding is True in the bundle, False",
-        "content of mechanism.embedding is",
-    ):
+        find(alone, toy_recipe(spiral_embedding(WORDS[:4])))
+    for part in (epsilon, "padding is True in the bundle, False", "content of mechanism.embedding is"):
         assert part in str(caught.value)
 
 
@@ -362,10 +339,10 @@ def with_counts(digest: str, name: str = "counts.tsv") -> Recipe:
     return replace(toy_recipe(spiral_embedding()), inputs={"frequencies": {"name": name, "digest": digest}})
 
 
-def write_as(store: Path, made_by: Recipe) -> Path:
+def write_as(store: Path, made_by: Recipe, recovery: Recovery | None = None) -> Path:
     """The toy bundle, written as that of another recipe."""
     built = Laplace.build(spiral_embedding(), LaplaceSettings(epsilon=1.0), padding=False, work=BuildContext())
-    return write(store, spiral_embedding(), built, made_by, {})
+    return write(store, spiral_embedding(), built, made_by, {}, recovery)
 
 
 def test_equal_content_of_another_recipe_stands_beside_the_first(tmp_path):
@@ -382,37 +359,22 @@ def test_equal_content_of_another_recipe_stands_beside_the_first(tmp_path):
     assert write_toy_bundle(tmp_path) == plain
     assert (plain / "manifest.json").read_bytes() == before
     assert entries(tmp_path) == sorted(path.name for path in (plain, first, second))
-
-
-def test_a_damaged_bundle_beside_the_first_is_refused(tmp_path):
-    write_toy_bundle(tmp_path)
-    beside = write_as(tmp_path, with_counts("a" * 64))
-    (beside / "words.txt").write_text("x")
+    (second / "words.txt").write_text("x")
     with pytest.raises(BundleError, match=r"words\.txt: has 1 bytes"):
-        write_as(tmp_path, with_counts("a" * 64))
+        write_as(tmp_path, with_counts("b" * 64))
 
 
-@pytest.mark.parametrize(
-    ("asked", "difference"),
-    [
-        (with_counts("a" * 64), ""),
-        (with_counts("a" * 64, "moved.tsv"), ""),
-        (with_counts(""), ""),
+def test_other_files_are_compared_by_content_and_else_by_name(tmp_path):
+    path = write_as(tmp_path, with_counts("a" * 64))
+    for asked in (with_counts("a" * 64), with_counts("a" * 64, "moved.tsv"), with_counts("")):
+        assert find(tmp_path, asked) == path
+    for asked, difference in (
         (with_counts("", "moved.tsv"), "mechanism.frequencies is counts.tsv in the bundle, moved.tsv in the config"),
         (with_counts("b" * 64), f"content of mechanism.frequencies is {'a' * 64} in the bundle, {'b' * 64} in the"),
-        (
-            toy_recipe(spiral_embedding()),
-            "mechanism.frequencies is counts.tsv in the bundle, None in the configuration",
-        ),
-    ],
-)
-def test_other_files_are_compared_by_content_and_else_by_name(tmp_path, asked, difference):
-    path = write_as(tmp_path, with_counts("a" * 64))
-    if not difference:
-        assert find(tmp_path, asked) == path
-        return
-    with pytest.raises(BundleError, match=re.escape(difference)):
-        find(tmp_path, asked)
+        (toy_recipe(spiral_embedding()), "mechanism.frequencies is counts.tsv in the bundle, None in the config"),
+    ):
+        with pytest.raises(BundleError, match=re.escape(difference)):
+            find(tmp_path, asked)
 
 
 def test_find_refuses_a_damaged_store(tmp_path):
@@ -442,31 +404,19 @@ def test_bundles_of_a_store_are_listed_whole(tmp_path):
     for path, epsilon in zip(paths, ("1", "2.5"), strict=True):
         assert f"{path.name} (laplace, epsilon {epsilon})" in message
     assert f"{damaged.name} (cannot be opened). Set bundle to the directory of one of them." in message
-
-
-def test_a_long_list_of_bundles_is_cut(tmp_path):
-    for number in range(9):
-        write_toy_bundle(tmp_path, epsilon=1.0 + number)
+    for number in range(6):
+        write_toy_bundle(tmp_path, epsilon=3.0 + number)
     with pytest.raises(BundleError, match=r"holds 9 bundles: .* and 1 more\. Set bundle"):
         find_one(tmp_path)
 
 
-@pytest.mark.parametrize("made", [False, True])
-def test_a_place_without_a_bundle_is_named(tmp_path, made):
-    place = tmp_path / "store"
-    if made:
-        place.mkdir()
-    with pytest.raises(BundleError, match=r"store: holds no bundle\. Build one with `wordveil build`\."):
-        find_one(place)
-
-
-def test_no_message_of_a_store_or_bundle_advises_to_delete_it(toy):
-    store = toy.parent
-    assert "elete" not in refusal(store)
-    (toy / "words.txt").write_text("x")
-    assert "Move its directory out of the store and build the bundle again." in refusal(toy)
-    (toy / "manifest.json").unlink()
-    assert "elete" not in refusal(toy)
+def test_a_place_without_a_bundle_is_named(tmp_path):
+    (tmp_path / "made").mkdir()
+    for place in (tmp_path / "made", tmp_path / "none"):
+        assert find(place, toy_recipe(spiral_embedding())) is None
+        with pytest.raises(BundleError, match=rf"{place}: holds no bundle\. Build one with `wordveil build`\."):
+            find_one(place)
+        assert str(place) in refusal(place)
 
 
 def test_a_bundle_by_its_directory_is_found_or_refused_alone(tmp_path):
@@ -485,7 +435,7 @@ store = pathlib.Path(sys.argv[2])
 (store / sys.argv[3]).touch()
 while len(list(store.glob("ready*"))) < 2:
     time.sleep(0.001)
-for round in range(20):
+for round in range(8):
     print(write_toy_bundle(store / str(round)))
 """
 

@@ -18,6 +18,7 @@ from wordveil.artifacts import content_store
 from wordveil.artifacts.ngram_model import bigrams_of, open_model, open_named, read_model
 from wordveil.embeddings.embedding import load
 from wordveil.errors import NgramError
+from wordveil.mechanisms.inputs import Bigrams
 from wordveil.text.slots import NgramSettings
 
 STORE = ROOT / "lib" / "wordveil" / "data" / "bigrams"
@@ -61,6 +62,13 @@ def test_the_books_are_in_the_public_domain():
         assert int(year) < 1929
 
 
+def read_pairs(found: Bigrams) -> dict[tuple[str, str], int]:
+    words = found.words.to_pylist()
+    rows = np.repeat(np.arange(len(words)), np.diff(found.first)).tolist()
+    entries = zip(rows, found.followers.tolist(), found.pair_counts.tolist(), strict=True)
+    return {(words[word], words[follower]): count for word, follower, count in entries}
+
+
 def test_bigrams_are_those_of_the_counts(tmp_path):
     """Longer n-grams of the model are left out."""
     model = ngram_models.make_model(tmp_path, TEXTS, NgramSettings(3, 1))
@@ -70,11 +78,7 @@ def test_bigrams_are_those_of_the_counts(tmp_path):
     assert {(word,): count for word, count in zip(words, found.counts.tolist(), strict=True)} == {
         gram: count for gram, count in counts.items() if len(gram) == 1
     }
-    pairs = {
-        (words[word], words[found.followers[entry]]): int(found.pair_counts[entry])
-        for word in range(len(words))
-        for entry in range(found.first[word], found.first[word + 1])
-    }
+    pairs = read_pairs(found)
     assert pairs == {gram: count for gram, count in counts.items() if len(gram) == 2}
     assert len(found.first) == len(words) + 1
     assert found.first[-1] == len(found.followers) == len(found.pair_counts)
@@ -91,10 +95,8 @@ def test_model_is_opened_by_path_and_refused_by_setting(tmp_path):
     model = ngram_models.make_model(tmp_path / "one", TEXTS, NgramSettings(2, 1))
     assert open_named(str(model.path)).digest == open_named(str(tmp_path / "one")).digest == model.digest
     ngram_models.make_model(tmp_path / "one", TEXTS[1:], NgramSettings(2, 1))
-    with pytest.raises(
-        NgramError,
-        match=r"holds 2 n-gram models: .*\(max_n 2, min_count 1\), .*Set mechanism\.ngrams to the directory of one",
-    ):
+    two = r"holds 2 n-gram models: .*\(max_n 2, min_count 1\), .*Set mechanism\.ngrams to the directory of one"
+    with pytest.raises(NgramError, match=two):
         open_named(str(tmp_path / "one"))
     with pytest.raises(NgramError, match="holds no n-gram model"):
         open_named(str(tmp_path / "none"))
@@ -118,7 +120,7 @@ def script(tmp_path, monkeypatch) -> ModuleType:
 
 BOOKS = {
     "a.txt": '\ufeffTHE HOUSE\r\n\r\nMr. Smith saw the house. "The house?" said he.\r\nHe saw the zzyzx house!',
-    "b.txt": "The house was old. He saw the house and the\nold door.",
+    "b.txt": "The house was old. He saw the house and the\nold door. He saw the zzyzx house!",
     "c.txt": "This one is not listed. This one is not listed.",
 }
 
@@ -144,20 +146,15 @@ def test_the_script_counts_sentences_of_the_listed_books(script, tmp_path, monke
         "he saw the zzyzx house",
         "the house was old",
         "he saw the house and the old door",
+        "he saw the zzyzx house",
         "he saw a door",
     ]
-    counts = ngram_models.count_ngrams(sentences, 2)
-    words = found.words.to_pylist()
-    assert dict(zip(words, found.counts.tolist(), strict=True)) == {
-        gram[0]: count for gram, count in counts.items() if len(gram) == 1 and (count >= 2 or gram[0] == "")
-    }
-    pairs = {
-        (words[word], words[found.followers[entry]]): int(found.pair_counts[entry])
-        for word in range(len(words))
-        for entry in range(found.first[word], found.first[word + 1])
-    }
+    counts = {gram: count for gram, count in ngram_models.count_ngrams(sentences, 2).items() if "zzyzx" not in gram}
+    words = {gram[0]: count for gram, count in counts.items() if len(gram) == 1 and (count >= 2 or gram[0] == "")}
+    assert dict(zip(found.words.to_pylist(), found.counts.tolist(), strict=True)) == words
+    pairs = read_pairs(found)
     assert pairs == {gram: count for gram, count in counts.items() if len(gram) == 2 and count >= 2}
-    assert pairs["the", "house"] == 5
+    assert pairs["the", "house"] == 5, "a pair reaches over no word that both embeddings lack"
     assert model.total == sum(len(sentence.split()) for sentence in sentences)
 
     archive = tmp_path / "books.tar.xz"
@@ -169,16 +166,6 @@ def test_the_script_counts_sentences_of_the_listed_books(script, tmp_path, monke
     assert count(script, monkeypatch, archive).digest == model.digest
     (books / "b.txt").write_text("The house was old. The house was cold.", "utf-8")
     assert count(script, monkeypatch, books).digest != model.digest, "and the old model is gone"
-
-
-def test_the_script_leaves_out_words_that_both_embeddings_lack(script, tmp_path, monkeypatch):
-    books = tmp_path / "books"
-    books.mkdir()
-    for name in ("a.txt", "b.txt"):
-        (books / name).write_text("The zzyzx house. The zzyzx house.", "utf-8")
-    found = bigrams_of(count(script, monkeypatch, books))
-    assert found.words.to_pylist() == ["", "house", "the"]
-    assert pa.array(found.followers).to_pylist() == [2], "a pair does not reach over a word that is left out"
 
 
 def test_the_script_names_a_book_that_is_missing(script, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.toys import random_embedding
+from support.toys import random_embedding, toy_settings
 from wordveil.artifacts import bundle as bundles
 from wordveil.assembly.audits import find_audits, keep_audit
 from wordveil.assembly.bundles import build_bundle, find_bundle, find_embedding, open_bundle
@@ -43,19 +43,7 @@ def write_embedding(path: Path, seed: int = 0) -> None:
 def configure(root: Path, store: str = "bundles", **mechanism: Any) -> Config:
     """A job whose public files are below ``root``, by their URI."""
     public = {"name": "laplace", "epsilon": 2.0, "embedding": (root / "vectors").as_uri(), "public": True}
-    return parse_config(
-        {
-            "format_version": 2,
-            "release": "support-mail",
-            "input": {"path": "lake/in", "id": "ticket", "text": "body"},
-            "mechanism": {**public, **mechanism},
-            "bundle_store": (root / store).as_uri(),
-            "text": {"n_max": 4},
-            "key": {"env": "KEY"},
-            "output": {"path": "out"},
-        },
-        "job",
-    )
+    return parse_config(toy_settings({**public, **mechanism}, bundle_store=(root / store).as_uri()), "job")
 
 
 def names_in(directory: Path) -> list[str]:

@@ -26,11 +26,10 @@ def test_a_job_is_small_up_to_a_number_of_bytes_and_files(workspace: Workspace, 
     monkeypatch.setattr(local_paths, "SMALL_BYTES", size)
     monkeypatch.setattr(local_paths, "SMALL_FILES", len(files))
     assert is_small(config)
-    monkeypatch.setattr(local_paths, "SMALL_BYTES", size - 1)
-    assert not is_small(config)
-    monkeypatch.setattr(local_paths, "SMALL_BYTES", size)
-    monkeypatch.setattr(local_paths, "SMALL_FILES", len(files) - 1)
-    assert not is_small(config)
+    for name, value in (("SMALL_BYTES", size), ("SMALL_FILES", len(files))):
+        with monkeypatch.context() as patch:
+            patch.setattr(local_paths, name, value - 1)
+            assert not is_small(config), name
 
 
 def test_the_tables_of_a_release_count(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):

@@ -9,14 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.evaluations import make_attack, make_evaluation, make_score
-from wordveil.report.compare import (
-    Change,
-    ScorePair,
-    choose_names,
-    compare_evaluations,
-    list_rows,
-    render_comparison,
-)
+from wordveil.report.compare import Change, ScorePair, choose_names, compare_evaluations, list_rows, render_comparison
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Score
 

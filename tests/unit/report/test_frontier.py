@@ -11,7 +11,6 @@ import pytest
 from support.evaluations import make_attack, make_score
 from wordveil.report.frontier import Frontier, find_frontiers
 from wordveil.report.picture import Box, draw_frontier, estimate_width, place_labels
-from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Group, Score
 
 
@@ -25,13 +24,8 @@ def only(scores: list[Score]) -> Frontier:
 
 
 def test_optimal_points_are_those_that_no_other_beats():
-    found = only(
-        pair("a", 0.5, 0.1)
-        + pair("b", 0.7, 0.3)
-        + pair("worse", 0.6, 0.3)
-        + pair("c", 0.9, 0.8)
-        + pair("twin", 0.7, 0.3)
-    )
+    named = {"a": (0.5, 0.1), "b": (0.7, 0.3), "worse": (0.6, 0.3), "c": (0.9, 0.8), "twin": (0.7, 0.3)}
+    found = only([score for name, values in named.items() for score in pair(name, *values)])
     assert {one.subject for one in found.optimal} == {"a", "b", "twin", "c"}
     assert [one.utility.value for one in found.optimal] == [0.5, 0.7, 0.7, 0.9]
     assert found.chance == 0.1
@@ -94,6 +88,7 @@ def test_subjects_of_other_chance_levels_have_their_own_picture():
     "scores",
     [
         [],
+        [make_score("a", 0.5)],
         pair("alone", 0.5, 0.5),
         [make_score("a", 0.5), make_attack("b", 0.5)],
         [make_score("a", 0.5), make_score("b", 0.5), make_attack("a", 0.5), make_attack("b", None)],
@@ -104,21 +99,13 @@ def test_a_picture_needs_two_subjects(scores):
     assert find_frontiers(scores) == ()
 
 
-def test_each_task_of_attacks_has_a_picture():
-    scores = pair("a", 0.5, 0.1) + pair("b", 0.7, 0.3)
-    scores += [make_attack("a", 0.9, task="linkage"), make_attack("b", 0.9, task="linkage")]
-    assert [one.task for one in find_frontiers(scores)] == ["authors", "linkage"]
-
-
 def test_only_figures_that_chance_can_be_compared_with_are_drawn():
     scores = pair("a", 0.5, 0.1) + pair("b", 0.7, 0.3)
     scores += [make_attack(name, 0.9, figure="answered", chance=None) for name in "ab"]
     scores += [make_attack(name, 0.2, figure="recall") for name in "ab"]
     scores += [make_attack(name, 0.2, task="words", figure="recovered") for name in "ab"]
-    assert [(one.task, one.figure) for one in find_frontiers(scores)] == [
-        ("authors", "accuracy"),
-        ("words", "recovered"),
-    ]
+    drawn = [(one.task, one.figure) for one in find_frontiers(scores)]
+    assert drawn == [("authors", "accuracy"), ("words", "recovered")]
 
 
 def crowd(count: int, seed: int) -> list[Score]:
@@ -146,8 +133,8 @@ def test_names_that_do_not_fit_become_numbers():
     assert all(dot.label for dot in wide.dots if dot.point.is_optimal)
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("count", [3, 12, 40])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("count", [3, 40])
 def test_labels_cover_neither_each_other_nor_points(count, seed):
     frame = Box(0, 0, 600, 400)
     points = [tuple(one) for one in np.random.default_rng(seed).uniform([50, 50], [550, 350], (count, 2)).tolist()]
@@ -179,7 +166,3 @@ def test_axes_have_round_numbers_also_where_all_is_the_same():
             texts = [float(tick.text) for tick in picture.up]
             assert texts == sorted(set(texts))
             assert 2 <= len(texts) <= 9
-
-
-def test_an_evaluation_without_attacks_has_no_picture():
-    assert find_frontiers(Evaluation("x", {}, (make_score("a", 0.5),)).scores) == ()

@@ -40,12 +40,6 @@ def read(evaluation: Evaluation) -> str:
     return read_text(render_evaluation(evaluation))
 
 
-def test_sentences_beside_marked_words_have_spaces_between():
-    page = render_evaluation(make_evaluation())
-    assert "95% intervals." in page
-    assert re.search(r'\s<span class="bad">Bold</span> figures', page)
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_whole_and_loads_nothing(name):
     elements = check_alone(render_evaluation(PAGES[name]()))
@@ -83,15 +77,11 @@ def test_every_name_is_escaped():
 
 def test_a_release_is_judged_in_sentences_first():
     said = read(make_evaluation())
-    assert (
-        "release: the strongest adaptive attack (svm-characters) still finds authors: accuracy 0.400 (0.380 to 0.420); "
-        "chance is 0.100; on the original it is 0.750 (svm-characters)."
-    ) in said
+    found = "the strongest adaptive attack (svm-characters) still finds authors: accuracy 0.400 (0.380 to 0.420)"
+    assert f"release: {found}; chance is 0.100; on the original it is 0.750 (svm-characters)." in said
     assert "release: topic by fasttext has accuracy 0.700 (0.680 to 0.720); chance is 0.100" in said
-    weak = replace(make_evaluation(0.11), confusions=())
-    assert "(svm-characters) is not clearly better than chance on authors: accuracy 0.110 (0.090 to 0.130)" in read(
-        weak
-    )
+    weak = read(replace(make_evaluation(0.11), confusions=()))
+    assert "(svm-characters) is not clearly better than chance on authors: accuracy 0.110 (0.090 to 0.130)" in weak
 
 
 def test_page_figures_have_interval_chance_count_and_definition():
@@ -109,13 +99,10 @@ def test_page_figures_have_interval_chance_count_and_definition():
     assert elements.count("span", "above") == 3
 
 
-def test_a_private_report_says_that_it_is_internal():
-    assert "Internal." in read(make_evaluation())
-    assert "Internal." not in read(make_evaluation(is_private=False))
-
-
 def test_examples_and_notes_are_shown_and_can_be_absent():
     said = read(make_evaluation())
+    assert "Internal." in said
+    assert "Internal." not in read(make_evaluation(is_private=False))
     assert "The train leaves." in said and "The ferry goes." in said
     assert "Only adaptive attackers bound anything." in said
     bare = read(make_evaluation(examples=(), notes=(), confusions=(), facts={}))
@@ -202,11 +189,8 @@ HEADLINES = {
 }
 VALUES = [
     (0.227, None, 0.083, True),
-    (0.083, None, 0.083, False),
     (0.227, 0.19, 0.083, True),
     (0.227, 0.083, 0.083, False),
-    (0.227, 0.05, 0.083, False),
-    (0.02, 0.01, 0.083, False),
     (1.0, 1.0, 1.0, False),
     (1 / 300 + 1e-17, None, 1 / 300, False),
     (0.00267, None, 0.0025, True),
@@ -234,21 +218,12 @@ def test_a_headline_says_above_chance_as_the_figures_do(name, value, low, chance
     assert bool(Elements(page).count("span", "above")) is (is_above and score.group != Group.UTILITY)
 
 
-def test_a_verdict_does_not_contradict_the_figures_beside_it():
-    exact = replace(HEADLINES["single words"], value=0.00267, low=None, high=None, chance=0.0025)
-    assert (
-        ": 0.00267, more than by chance (svm-characters, draws-1, recovered; chance is 0.0025)"
-        in write_sentences(exact)[0]
-    )
-
-
 @pytest.mark.parametrize("name", HEADLINES)
 @pytest.mark.parametrize(
     ("value", "low", "chance", "detectable", "words"),
     [
         (0.50348, 0.500376, 0.5, 0.50311, ("0.5035 (0.5004 to 1)", "chance is 0.5")),
         (0.0040, 0.0010909, 0.001, 0.004, ("0.004 (0.001091 to 1)", "chance is 0.001")),
-        (0.0036, 0.0009, 0.001, 0.004, ("0.0036 (0.0009 to 1)", "chance is 0.001")),
         (0.6, 0.5, 0.5, 0.61, ("0.600 (0.500 to 1.000)", "chance is 0.500")),
     ],
 )
