@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +57,15 @@ def test_the_price_is_that_of_the_listed_words(home: Path):
     widest = np.linalg.norm(gaps.astype(float), axis=2).max()
     assert widest <= confined.guarantee.diameter < whole.guarantee.diameter
     assert confined.guarantee.pure < whole.guarantee.pure
+    assert "keep_only" not in json.dumps(whole.manifest)
     (note,) = [note for note in confined.manifest["notes"] if "keep_only" in note]
     assert note == "text.keep_only: outputs are confined to 3 words of topics.txt; 1 others are not in the embedding."
 
 
 def test_bundle_declares_its_list_and_matches_no_other(home: Path):
     listed, whole = config(home, {"keep_only": "topics.txt"}), config(home, {})
+    assert whole.recipe("digest").inputs == {}
+    assert whole.policy == listed.policy
     bundle = build_bundle(listed)
     assert [*bundle.manifest["recipe"]["inputs"]] == ["keep_only"]
     assert bundle.manifest["recipe"]["inputs"]["keep_only"]["name"] == "topics.txt"
@@ -86,13 +88,6 @@ def test_a_release_says_that_the_list_changed(home: Path):
     bundle = build_bundle(job)
     now = list_settings(job.policy, bundle)
     assert "text.keep_only" in explain_change("mechanism_fingerprint", bundle.fingerprint, "old", now, before)
-
-
-def test_without_the_setting_recipes_and_policies_are_as_before(home: Path):
-    job, listed = config(home, {}), config(home, {"keep_only": "topics.txt"})
-    assert job.recipe("digest").inputs == {}
-    assert job.policy == listed.policy
-    assert "keep_only" not in json.dumps(build_bundle(job).manifest)
 
 
 def test_what_measures_a_bundle_has_its_words(home: Path):

@@ -56,24 +56,15 @@ def test_messages_name_nothing_that_an_installed_package_lacks():
     assert find_offenders(named, MODULES) == {}
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "See conf/mechanisms.",
-        "docs/choosing.md has a worked choice.",
-        "Run `make poincare`.",
-        "`wordveil docs chosing` has it.",
-        "Start from `wordveil docs conf/weekly.yaml`.",
-    ],
-)
-def test_dead_ends_are_seen(message):
-    assert [name for text in messages(f'"""docs/a.md"""\nx = f"{{y}} {message}"\n') for name in dead_ends(text)] != []
-
-
-def test_messages_that_name_pages_pass():
-    assert (
-        dead_ends("`wordveil docs choosing` or `wordveil docs conf/nightly.yaml`. `wordveil docs` lists pages.") == []
-    )
+def test_dead_ends_are_seen_and_pages_pass():
+    for message in (
+        *("See conf/mechanisms.", "docs/choosing.md has a worked choice.", "Run `make poincare`."),
+        *("`wordveil docs chosing` has it.", "Start from `wordveil docs conf/weekly.yaml`."),
+    ):
+        source = f'"""docs/a.md"""\nx = f"{{y}} {message}"\n'
+        assert [name for text in messages(source) for name in dead_ends(text)] != [], message
+    pages = "`wordveil docs choosing` or `wordveil docs conf/nightly.yaml`. `wordveil docs` lists pages."
+    assert dead_ends(pages) == []
 
 
 def test_every_document_and_configuration_is_a_page(capsys: pytest.CaptureFixture[str]):

@@ -133,26 +133,19 @@ def test_a_plan_says_first_how_surely_records_are_linked():
 def test_plan_page_says_what_is_released_and_at_which_price():
     text = read_text(PAGES["plan"]())
     for words in (
-        "Plan of support",
         "ticket_id string published unchanged",
         "body string replaced word by word",
-        "agent string names whose budget pays",
         "product string published unchanged",
         "presence Whether the record was refused",
         "column:product The column is published",
         "A record of 64 tokens costs at most epsilon 512",
-        "changes the odds between any two texts by at most a factor of e^512",
         "without looking 9.5% after one draw 22.3% after 20 draws of a word at least 30%",
         "after 20 draws of a word 5% to 6%",
         "before The train leaves. after The ferry goes .",
-        "3 words went in, of which the vocabulary lacks 0. The text comes out with 4 words.",
         "121 of 125 released",
         "37.0% known words that stay",
-        "core-hours, this table",
-        "duplicate_id 3 oversize 1",
         "120 or more 1",
         "train 8 40.0% ferry 5.0%, bus 4.0%",
-        "do not tune epsilon on it",
         FINGERPRINT,
     ):
         assert words in text, words
@@ -168,7 +161,6 @@ def test_the_page_of_a_gate_says_what_was_decided_and_about_what():
         "12 in all, the last 10 are shown",
         "night-12 sanitise 12 1 x",
         "version of the draws 7",
-        "version of the ledger 9",
         f"policy fingerprint {FINGERPRINT}",
         f"rules {FINGERPRINT[::-1]}",
     ):
@@ -204,18 +196,15 @@ def test_whatever_a_page_is_given_is_escaped():
         check_alone(page)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
+def test_the_price_is_said_in_words():
+    for changes, said in (
         ({"tokens": None}, "A token costs at most epsilon 512"),
         ({"epsilon_pure": None, "relation": "same_skeleton"}, "texts that agree in everything that is copied or shown"),
         ({"epsilon_pure": None}, "There is no bound for any two texts at all"),
         ({"delta": 1.5e-9}, "With a probability of at most 1.5e-09 an output may exceed this price."),
         ({"mechanism": "laplace", "metric": "euclidean:aa"}, "with epsilon 8 per unit of euclidean distance."),
-    ],
-)
-def test_the_price_is_said_in_words(changes: dict[str, Any], said: str):
-    assert said in " ".join(describe_price(replace(PLAN, **changes)))
+    ):
+        assert said in " ".join(describe_price(replace(PLAN, **changes)))
 
 
 def test_every_term_has_a_meaning():

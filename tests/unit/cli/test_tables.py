@@ -35,11 +35,11 @@ def shown(table: Any) -> str:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("changes", ["all", "feed", "scan", "none", "withdraw"])
-def test_a_run_says_how_its_input_was_read(changes: str):
-    facts = report_facts(make_run_report(changes=changes, withdrawn=7, input_version=3), is_release=True)
-    assert facts["changes"].startswith(f"{changes}: ")
-    assert (facts["withdrawn"], facts["input version"]) == ("7", "3")
+def test_a_run_says_how_its_input_was_read():
+    for changes in ("all", "feed", "scan", "none", "withdraw"):
+        facts = report_facts(make_run_report(changes=changes, withdrawn=7, input_version=3), is_release=True)
+        assert facts["changes"].startswith(f"{changes}: ")
+        assert (facts["withdrawn"], facts["input version"]) == ("7", "3")
     assert "changes" not in report_facts(make_run_report())
 
 
@@ -175,38 +175,21 @@ def test_the_last_runs_are_shown_and_files_before_and_after():
     assert "1,200" in shown(compact_table({"draws": counts}))
 
 
-@pytest.mark.parametrize(
-    ("metric", "priced"),
-    [
-        ("discrete:1f0c", "8 between any two words"),
-        ("euclidean:1f0c", "8 per unit of euclidean distance"),
-        ("", "8 per unit of distance"),
-    ],
-)
-def test_an_epsilon_says_what_it_is_the_price_of(metric: str, priced: str):
-    assert price_epsilon(8.0, metric) == priced
-
-
-def test_the_words_that_come_out_are_shown_with_their_spread():
-    shown = length_facts([OutputLength(0, 64.306, 6.94), OutputLength(10, 71.79, 6.8, draws=1000)])
-    assert shown == {
+def test_words_and_prices_are_said_in_full():
+    lengths = length_facts([OutputLength(0, 64.306, 6.94), OutputLength(10, 71.79, 6.8, draws=1000)])
+    assert lengths == {
         "a text of 0 words": "comes out with 64.31 words (standard deviation 6.9)",
         "a text of 10 words": "comes out with about 71.79 words (standard deviation 6.8)",
     }
-
-
-def test_a_run_says_how_much_padding_became_words():
-    assert report_facts(make_run_report(padding_as_words=0.1436))["padding"] == "14.4% of it comes out as words"
+    padded = make_run_report(padding_as_words=0.1436)
+    assert report_facts(padded)["padding"] == "14.4% of it comes out as words"
     assert "padding" not in report_facts(make_run_report())
-    assert make_run_report(padding_as_words=0.1436).to_dict()["padding_as_words"] == 0.1436
-
-
-@pytest.mark.parametrize("by_cluster", [True, False])
-def test_where_a_word_stands_for_a_cluster_the_others_never_stay(by_cluster: bool):
-    notes = words_notes(Preview(None, [], by_cluster=by_cluster))
-    assert any("never stay" in note for note in notes) == by_cluster
-
-
-def test_an_unknown_word_is_shown_with_what_becomes_of_it():
-    shown = unknown_facts([UnknownWord("zorblax", "drop", "is left out")])
-    assert shown == {"zorblax": "unknown: is left out (text.unknown: drop)"}
+    assert padded.to_dict()["padding_as_words"] == 0.1436
+    for by_cluster in (True, False):
+        notes = words_notes(Preview(None, [], by_cluster=by_cluster))
+        assert any("never stay" in note for note in notes) == by_cluster
+    unknown = unknown_facts([UnknownWord("zorblax", "drop", "is left out")])
+    assert unknown == {"zorblax": "unknown: is left out (text.unknown: drop)"}
+    prices = {"discrete": "between any two words", "euclidean:1f0c": "per unit of euclidean distance"}
+    for metric, priced in {**prices, "": "per unit of distance"}.items():
+        assert price_epsilon(8.0, metric) == f"8 {priced}"

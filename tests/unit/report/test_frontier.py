@@ -158,11 +158,3 @@ def test_a_label_avoids_lines_and_gives_up_without_room():
     (moved,) = place_labels([(100, 50)], ["name"], frame, [bar])
     assert moved is not None and not moved.meets(bar)
     assert place_labels([(5, 5)], ["a long name that is wider"], Box(0, 0, 60, 40), []) == (None,)
-
-
-def test_axes_have_round_numbers_also_where_all_is_the_same():
-    for scores in (pair("a", 0.5, 0.5) + pair("b", 0.5, 0.5), pair("a", 0.0, 0.0) + pair("b", 1.0, 1.0)):
-        for picture in draw_frontier(only(scores)):
-            texts = [float(tick.text) for tick in picture.up]
-            assert texts == sorted(set(texts))
-            assert 2 <= len(texts) <= 9
