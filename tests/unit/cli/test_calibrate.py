@@ -182,13 +182,6 @@ def test_another_mechanism_is_matched(config: Path, workspace: Workspace, run: C
     assert found["found"][0]["reached"] == pytest.approx(theirs, rel=0.02)
 
 
-def test_what_no_epsilon_gives_is_refused(config: Path, run: Command):
-    code, _, err = run("calibrate", "-c", config, "--target", "share_kept=0.9")
-    assert code == 2
-    assert "--target = share_kept=0.9" in err
-    assert "no epsilon of mechanism tree gives it" in err
-
-
 def test_draws_are_counted_where_probabilities_are_not_known(workspace: Workspace, run: Command):
     config = workspace.write_config()
     found = read(run, "-c", config, "--epsilon", "4", "--words", "40", "--runs", "50")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,10 +59,7 @@ def test_plan_reads_the_schema_and_prices_the_public_length(workspace: Workspace
 def test_a_sentence_is_compared_without_key_or_bundle(workspace: Workspace, run: Command):
     workspace.write_corpus(corpus(5))
     mechanism = {"name": "exponential", "epsilon": 4.0, "gamma": 2.0, "neighbours": 5}
-    file = workspace.root / "job.yaml"
-    settings = workspace.settings(mechanism=mechanism)
-    settings["key"] = {"env": "NO_SUCH_KEY"}
-    file.write_text(json.dumps(settings))
+    file = workspace.write_config(mechanism=mechanism, key={"file": "/none"})
     sentence = " ".join(EMBEDDING.words[:6].to_pylist())
     code, out, err = run("plan", "--config", file, "--text", sentence, "--compare", "--json")
     assert code == 0, err
@@ -94,8 +90,6 @@ def test_two_texts_are_measured_against_each_other(workspace: Workspace, run: Co
     found = json.loads(out)["text_distance"]
     assert (found["texts"], found["tokens"]) == ([first, second], [24, 24])
     assert 0 < found["bag_bound"] <= found["epsilon_bound"] <= json.loads(out)["epsilon_bound"]
-    assert found["bag_bound"] == pytest.approx(4.0 * 24 * found["distance"])
-    assert sum(move["tokens"] for move in found["moves"]) == 24
     page = workspace.root / "plan.html"
     code, out, err = run(*asked, "--html", page)
     assert code == 0, err
@@ -144,31 +138,20 @@ def test_errors_come_before_spark_with_their_codes(workspace: Workspace, run: Co
     assert run("sanitize")[0] == 2
 
 
-def test_without_java_a_process_says_so(workspace: Workspace):
-    workspace.write_corpus(corpus(3))
-    command = [sys.executable, "-m", "wordveil", "sanitise", "--config", str(workspace.write_config())]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
-    assert done.returncode == 7
-    assert "Spark needs Java, and no java was found on the PATH" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert KEY not in done.stdout + done.stderr
-
-
-def test_without_java_the_quickstart_says_so_and_writes_nothing(
-    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+def test_without_java_spark_is_not_started_and_nothing_written(
+    workspace: Workspace, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.chdir(tmp_path)
-    code, out, err = run("quickstart")
-    assert (code, out) == (7, "")
-    assert "Spark needs Java, and no java was found on the PATH" in err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_errors_can_be_json(workspace: Workspace, run: Command):
-    wrong = ("--set", "mechanism.epsilon=-1", "--set", "text.n_max=0")
-    code, out, _ = run("build", "--config", workspace.write_config(), *wrong, "--json")
-    assert code == 2
-    assert {fault["where"] for fault in json.loads(out)["faults"]} == {"mechanism.epsilon", "text.n_max"}
+    workspace.write_corpus(corpus(3))
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    for command in (("quickstart",), ("sanitise", "--config", workspace.write_config())):
+        code, out, err = run(*command)
+        assert (code, out) == (7, "")
+        assert "Spark needs Java, and no java was found on the PATH" in err
+        assert "Traceback" not in err
+        assert KEY not in err
+        assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -176,7 +159,6 @@ def test_errors_can_be_json(workspace: Workspace, run: Command):
     [
         ([], "--config: is missing. Name a configuration file."),
         (["--config", "FILE", "--published"], "--published: needs a release"),
-        (["--config", "FILE", "--set", "evaluation.records=1"], "evaluation.records = 1"),
         (["--config", "FILE", "--param", "ds=1"], "ds"),
     ],
 )

@@ -36,6 +36,10 @@ def base() -> dict[str, Any]:
     }
 
 
+IGNORED = "spark.sql.files.ignoreCorruptFiles"
+TREE = {"name": "tree", "embedding": "demo", "public": True}
+
+
 def changed(path: str, value: Any) -> dict[str, Any]:
     settings = base()
     *parents, last = path.split(".")
@@ -70,15 +74,9 @@ def test_the_base_is_sound():
         ("format_version", 1, "format_version = 1: this wordveil reads format_version 2. Write the file again"),
         ("release", "a b", "release = a b: use 1 to 128 letters"),
         ("release", None, "release: is required"),
-        ("mechanism.name", "laplce", "Did you mean laplace?"),
         ("input.text", "", "input.text: is empty. Name the column that holds the text."),
         ("output.path", "", "output.path: is empty: fill it in, or remove it."),
-        (
-            "mechanism",
-            {"name": "tree", "embedding": "demo", "public": True},
-            "mechanism.epsilon: is required and has no default: it is the most that any two words, near or far, can",
-        ),
-        ("mechanism.epsilon", None, "has no default"),
+        ("mechanism", TREE, "is required and has no default: it is the most that any two words, near or far, can"),
         ("mechanism.epsilon", 0, "mechanism.epsilon = 0: should be greater than 0"),
         ("mechanism.epsilon", "8", "valid number"),
         ("mechanism.search", "anoy", "mechanism.search = anoy: allowed: 'exact' or 'annoy'. Did you mean annoy?"),
@@ -88,48 +86,29 @@ def test_the_base_is_sound():
         ("input.format", "detla", "is not a format that Spark is known to have. Did you mean delta?"),
         ("input.path", None, "input.path: name exactly one of input.path and input.table"),
         ("input.table", "lake.tickets", "input.table: name exactly one of input.path and input.table"),
-        ("input.version", -1, "input.version = -1: should be greater than or equal to 0"),
-        (
-            "input.version",
-            3,
-            "input.version = 3: only Delta and Iceberg tables have versions. Set input.format: delta or iceberg",
-        ),
+        ("input.version", 3, "only Delta and Iceberg tables have versions. Set input.format: delta or iceberg"),
         ("input.timestamp", "2026-11-20", "input.timestamp = 2026-11-20: only Delta and Iceberg tables have versions"),
         ("input.timestamp", dt.datetime(2026, 11, 20, 3, tzinfo=dt.UTC), "Write it in quotes"),
-        ("input.where", "", "input.where"),
         ("input.keep", ["body", "ds"], "input.keep = body: is the text column"),
         ("input.keep", ["ticket", "ds"], "input.keep = ticket: is the id column"),
         ("input.keep", ["Status", "ds"], "input.keep = Status: is a name that the output reserves, in any case"),
-        ("input.keep", ["TICKET", "ds"], "input.keep = TICKET: is the id column"),
         ("input.id", "Run_ID", "input.id = Run_ID: is a name that the output reserves"),
         ("input.keep", ["ds", "DS"], "input.keep = DS: is listed more than once"),
         ("output.path", "hdfs://name:8020/a/b:c", "output.path = hdfs://name:8020/a/b:c: has a colon"),
         ("ledger", {"path": "03:00/ledger"}, "ledger.path = 03:00/ledger: has a colon"),
-        ("output.partition_by", "ds", "output.partition_by = ds: should be a valid list"),
         ("input.id", "body", "is also the id column"),
-        ("input.id", "privacy", "input.id = privacy: is a name that the output reserves"),
-        ("input.author", "body", "input.author = body: is the text column"),
         ("text.n_max", None, "text.n_max: profile: strict (the default) hides the length and needs n_max"),
         ("text.types", {"email": "surogate"}, "text.types.email = surogate: "),
         ("text.types", {"e-mail": "mask"}, "Did you mean email?"),
         ("text.types", "every", "such as {email: surrogate}"),
         ("text.unknwn", "mask", "text.unknwn: unknown key. Did you mean unknown?"),
-        ("text.unknown", "kep", "Did you mean keep?"),
         ("text.punctuation", "keep", "text.length: pad hides the length, but the policy copies punctuation"),
         ("text.profile", "lenient", "allowed: 'strict', 'readable' or 'carrier_phrases'"),
         ("key", {}, "key: name exactly one of key.file and key.env"),
         ("key", None, "key: is required"),
-        (
-            "output.partition_by",
-            ["dss"],
-            "output.partition_by = dss: is not among input.keep; only kept columns are in the output. Did you mean ds?",
-        ),
+        ("output.partition_by", ["dss"], "output.partition_by = dss: is not among input.keep; only kept columns are"),
         ("output.path", "/lake/in/out", "is the input, inside it or above it"),
-        (
-            "spark",
-            {"options": {"spark.sql.files.ignoreCorruptFiles": "true"}},
-            "spark.options = spark.sql.files.ignoreCorruptFiles",
-        ),
+        ("spark", {"options": {IGNORED: "true"}}, f"spark.options = {IGNORED}"),
         ("bundel_store", "x", "bundel_store: unknown key. Did you mean bundle_store?"),
     ],
 )
@@ -178,11 +157,11 @@ def test_every_mechanism_may_name_frequencies_and_needs_none(name):
     assert named.recipe("d").settings == plain.recipe("d").settings
 
 
-@pytest.mark.parametrize("value", [None, False])
-def test_the_statement_of_what_is_public_covers_every_file(value):
-    message = faults(changed("mechanism.public", value))[0]
-    for word in ("embedding", "frequencies", "similarities", "pairs", "classes", "n-grams", "generator"):
-        assert word in message
+def test_the_statement_of_what_is_public_covers_every_file():
+    for value in (None, False):
+        (message,) = faults(changed("mechanism.public", value))
+        for word in ("embedding", "frequencies", "similarities", "pairs", "classes", "n-grams", "generator"):
+            assert word in message
 
 
 def test_annoy_settings_enter_its_recipe_not_the_exact_searchs():

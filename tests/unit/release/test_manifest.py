@@ -11,8 +11,6 @@ from operator import getitem
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from hypothesis import given, settings
-from hypothesis import strategies as some
 
 from support.toys import MASTER_KEY
 from wordveil.crypto.keys import encode_public_key
@@ -88,15 +86,11 @@ def change_column(**change):
     return {"schema": {**SCHEMA, "fields": fields}}
 
 
-@pytest.mark.parametrize("pinned", [PUBLIC, f" {PUBLIC.upper()}\n", None])
-def test_a_signed_manifest_comes_back(pinned):
-    assert open_document(document(), pinned) == MANIFEST
-
-
-def test_the_document_survives_another_reader_of_json():
+def test_a_signed_manifest_survives_another_reader_of_json():
     """Other key order, other white space, escapes: the signature is over the values."""
     told = json.dumps(dict(reversed(document().items())), indent=3, ensure_ascii=True)
-    assert open_document(json.loads(told), PUBLIC) == MANIFEST
+    for pinned in (PUBLIC, f" {PUBLIC.upper()}\n", None):
+        assert open_document(json.loads(told), pinned) == MANIFEST
 
 
 def test_what_is_signed_is_canonical_json_without_fractions():
@@ -120,36 +114,16 @@ def test_values_of_private_rules_are_nowhere():
         replace(MANIFEST, exposes=("presence",))
 
 
-def test_what_an_attacker_recovers_is_in_the_manifest():
-    signed = document()
-    assert signed["manifest"]["recovery"]["uniform"]["before"] == "5e-05"
-    assert signed["manifest"]["recovery"]["frequency"]["after"][1] == {"draws": 20, "at_least": "0.3", "at_most": None}
-    assert open_document(signed, PUBLIC).recovery == RECOVERY
-    unknown = json.loads(json.dumps(sign(replace(MANIFEST, recovery=None), KEY)))
-    assert open_document(unknown, PUBLIC).recovery is None
-
-
-def test_manifest_says_that_one_writes_if_configured():
-    assert "writers" not in document()["manifest"]
-    assert open_document(document(), PUBLIC).writers is None
-    signed = json.loads(json.dumps(sign(replace(MANIFEST, writers="one"), KEY)))
-    assert signed["manifest"]["writers"] == "one"
-    assert open_document(signed, PUBLIC).writers == "one"
-
-
-@pytest.mark.parametrize("recovery", [{}, {"uniform": 1}, "much", {"uniform": {"before": "x", "after": []}}])
-def test_a_malformed_recovery_is_refused(recovery):
-    with pytest.raises(ReleaseError, match="malformed"):
-        Manifest.from_dict({**MANIFEST.to_dict(), "recovery": recovery})
-
-
-@settings(max_examples=60)
-@given(some.integers(0, 511))
-def test_one_flipped_bit_of_the_signature_is_found(bit):
-    signed = document()
-    raw = bytearray.fromhex(signed["signature"])
-    raw[bit // 8] ^= 1 << bit % 8
-    assert "signature: does not match" in problem({**signed, "signature": raw.hex()})
+def test_recovery_and_writers_are_in_the_manifest_if_there():
+    signed = document()["manifest"]
+    assert signed["recovery"]["uniform"]["before"] == "5e-05"
+    assert signed["recovery"]["frequency"]["after"][1] == {"draws": 20, "at_least": "0.3", "at_most": None}
+    assert "writers" not in signed
+    other = replace(MANIFEST, recovery=None, writers="one")
+    assert open_document(json.loads(json.dumps(sign(other, KEY))), PUBLIC) == other
+    for recovery in ({}, {"uniform": 1}, "much", {"uniform": {"before": "x", "after": []}}):
+        with pytest.raises(ReleaseError, match="malformed"):
+            Manifest.from_dict({**MANIFEST.to_dict(), "recovery": recovery})
 
 
 def leaves(value, path=()):
@@ -168,21 +142,18 @@ def problem_with_changed(path):
     return problem(signed)
 
 
-def test_any_changed_value_is_found():
+def test_any_changed_added_or_removed_value_is_found():
     problems = {path: problem_with_changed(path) for path in leaves(document()["manifest"])}
     assert len(problems) > 70
     assert "format_version" in problems.pop(("format_version",))
+    added, removed, flipped = (document() for _ in range(3))
+    added["manifest"]["quarantined"] = 3
+    del removed["manifest"]["epoch"]
+    flipped["signature"] = f"{int(flipped['signature'], 16) ^ 1:0128x}"
+    problems |= {"added": problem(added), "removed": problem(removed), "flipped": problem(flipped)}
+    for key in ("", "00", "zz" * 32, PUBLIC[:-2], "00" * 33):
+        problems[key] = problem({**document(), "public_key": key}, pinned=None)
     assert {path: said for path, said in problems.items() if "signature" not in said} == {}
-
-
-@pytest.mark.parametrize("change", ["added", "removed"])
-def test_added_and_removed_values_are_found(change):
-    signed = document()
-    if change == "added":
-        signed["manifest"]["quarantined"] = 3
-    else:
-        del signed["manifest"]["epoch"]
-    assert "signature" in problem(signed)
 
 
 def test_another_key_is_found_only_by_who_pinned_one():
@@ -191,11 +162,6 @@ def test_another_key_is_found_only_by_who_pinned_one():
     assert f"is not {PUBLIC}, which you named" in problem(forged)
     assert open_document(forged, None).publication == 9
     assert "signature" in problem({**forged, "public_key": PUBLIC})
-
-
-@pytest.mark.parametrize("key", ["", "00", "zz" * 32, PUBLIC[:-2], "00" * 33])
-def test_a_public_key_that_is_none_is_refused(key):
-    assert "signature" in problem({**document(), "public_key": key}, pinned=None)
 
 
 @pytest.mark.parametrize("lacking", ["manifest", "signature", "public_key"])
