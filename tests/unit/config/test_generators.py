@@ -74,23 +74,19 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     assert "Did you mean embedding?" in found["embeding"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "where", "problem"),
-    [
+def test_contradictions_are_told(tmp_path: Path) -> None:
+    for changes, where, problem in (
         ({"reward": {"floor": 0.9}}, "reward.floor", "below reward.ceiling"),
         ({"training": {"word_dropout": 0.6, "corruption": 0.6}}, "training.word_dropout", "more than 1 together"),
         ({"training": {"epochs": 5}}, "training.reconstruction_epochs", "no epoch with the reward"),
         ({"texts": {"path": "none.parquet"}}, "texts.path", "no such file or directory"),
-    ],
-)
-def test_contradictions_are_told(changes: dict[str, Any], where: str, problem: str, tmp_path: Path) -> None:
-    assert problem in faults(tmp_path, **changes)[where]
+    ):
+        assert problem in faults(tmp_path, **changes)[where]
 
 
-@pytest.mark.parametrize("name", ["demo.yaml", "full.yaml"])
-def test_examples_are_sound(name: str) -> None:
-    section = load_generator_config(ROOT / "conf" / "generators" / name)
-    assert Path(section.texts.path).is_file()
+def test_examples_are_sound() -> None:
+    for name in ("demo.yaml", "full.yaml"):
+        assert Path(load_generator_config(ROOT / "conf" / "generators" / name).texts.path).is_file()
 
 
 def sequences(texts: list[str], cut: str) -> list[list[int]]:
@@ -106,11 +102,8 @@ def test_texts_are_cut_into_sentences() -> None:
     assert sequences(texts, "sentences") == [[0, 1, 2], [0, 3, 4], [0, 1, 4], [0, 6, 2]]
     assert sequences(texts, "windows") == [[0, 1, 2, 0, 3, 4], [0, 1, 4, 0, 6, 2]]
     assert sequences(["The cat\nsat\n\n the dog"], "sentences") == [[0, 1, 2], [0, 3]]
-
-
-def test_the_sentences_of_a_text_have_its_hash() -> None:
     codec = Codec(WordsSection(types="none").policy, Vocabulary(WORDS))
-    hashes = encode_texts(pa.array([TEXTS[0], TEXTS[1]]), codec, "sentences", 6).hashes
+    hashes = encode_texts(pa.array(texts), codec, "sentences", 6).hashes
     assert hashes[0] == hashes[1] != hashes[2] == hashes[3]
 
 
@@ -132,19 +125,16 @@ def test_json_lines_are_read_too(tmp_path: Path) -> None:
     assert found == TEXTS[:3]
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
+def test_a_table_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    for settings, problem in (
         ({"column": "none"}, "generator.texts.column = none: no such column"),
         ({"column": "id"}, "is int64, and texts are needed"),
         ({"format": "json"}, "cannot be read as json"),
-    ],
-)
-def test_a_table_that_does_not_fit_is_refused(settings: dict[str, Any], problem: str, tmp_path: Path) -> None:
-    write(tmp_path)
-    with pytest.raises(InputError, match=problem) as caught:
-        list(read_texts(TextsSection(path=str(tmp_path / "texts.parquet"), **settings)))
-    assert "cat" not in str(caught.value)
+    ):
+        with pytest.raises(InputError, match=problem) as caught:
+            list(read_texts(TextsSection(path=str(tmp_path / "texts.parquet"), **settings)))
+        assert "cat" not in str(caught.value)
 
 
 def test_a_missing_package_gives_the_line_that_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

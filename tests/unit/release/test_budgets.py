@@ -53,12 +53,8 @@ def test_a_cost_outside_the_relation_is_infinite_in_every_unit(held, wanted):
     finite = held is ANY or held is wanted
     assert cost(charge, "pure", wanted) == (1040.0 if finite else math.inf)
     assert cost(charge, METRIC, wanted) == (8.0 if finite else math.inf)
-
-
-@pytest.mark.parametrize("unit", ["pure", METRIC])
-def test_no_tokens_outside_the_relation_cost_infinity(unit):
-    assert cost(replace(CHARGE, tokens=0, relation=LENGTH), unit, ANY) == math.inf
-    assert cost(replace(CHARGE, tokens=0), "pure", ANY) == 0
+    nothing = replace(charge, tokens=0)
+    assert [cost(nothing, unit, wanted) for unit in ("pure", METRIC)] == ([0, 8.0] if finite else [math.inf] * 2)
 
 
 def test_a_charge_is_what_the_privacy_column_shows():
@@ -102,11 +98,10 @@ def test_the_most_that_fits_is_the_last_that_fits(limit, price, others):
     assert most == MAX_EXACT or not fits(most + 1)
 
 
-@pytest.mark.parametrize("limit", [-1.0, math.nan, math.inf])
-@pytest.mark.parametrize("scope", ["record", "author", "corpus"])
-def test_a_limit_is_a_finite_number(scope, limit):
-    with pytest.raises(ValueError, match=scope):
-        Budget("pure", ANY, **{scope: limit})
+def test_a_limit_is_a_finite_number():
+    for limit, scope in itertools.product((-1.0, math.nan, math.inf), ("record", "author", "corpus")):
+        with pytest.raises(ValueError, match=scope):
+            Budget("pure", ANY, **{scope: limit})
 
 
 def told(budget, **facts):
@@ -138,22 +133,18 @@ def test_an_author_budget_needs_authors_and_a_budget_a_limit():
     assert "sets no limit" in told(Budget("pure", ANY))["budgets"]
 
 
-def test_refusing_by_a_visible_length_shows_presence():
-    def shown(budget, n_max):
-        return output_exposes("hashed", is_release=True, budget=budget, n_max=n_max)
+def test_refusing_by_what_a_length_shows_exposes_presence():
+    """An author's limit counts other releases, whose costs follow from their texts; for any text these are infinite."""
 
-    assert shown(BUDGET, None) == (*shown(BUDGET, 64), "presence")
-    assert shown(BUDGET, 64) == shown(Budget("pure", ANY), None) == shown(None, None)
+    def shows_presence(budget, n_max):
+        return "presence" in output_exposes("hashed", is_release=True, budget=budget, n_max=n_max)
 
-
-def test_an_authors_limit_beside_visible_lengths_shows_presence():
-    """It counts other releases of the ledger, whose costs follow from their texts; for any text these are infinite."""
-
-    def shown(budget):
-        return output_exposes("hashed", is_release=True, budget=budget, n_max=64)
-
-    assert shown(Budget("pure", LENGTH, author=9.0)) == (*shown(Budget("pure", ANY, author=9.0)), "presence")
-    assert "presence" not in shown(Budget("pure", LENGTH, record=9.0, corpus=9.0))
+    author, others = Budget("pure", LENGTH, author=9.0), Budget("pure", LENGTH, record=9.0, corpus=9.0)
+    assert shows_presence(BUDGET, None)
+    assert shows_presence(author, 64)
+    for budget, n_max in ((BUDGET, 64), (Budget("pure", ANY), None), (None, None), (replace(author, relation=ANY), 64)):
+        assert not shows_presence(budget, n_max)
+    assert not shows_presence(others, 64)
 
 
 def candidate(record, tokens=1, author="ann", price=1.0):

@@ -24,6 +24,10 @@ CALIBRATION = make_calibration()
 
 
 def test_sentences_say_what_an_epsilon_means():
+    found = CALIBRATION.found[0]
+    interval = "2.85 (2.81 to 2.9, from draws, with a confidence of 95%); there it is 0.3."
+    assert describe_found(found) == f"share_kept=0.3 needs epsilon {interval}"
+    assert "2.9, computed)" in describe_found(replace(found, is_exact=True))
     text = " ".join(describe_meaning(make_meaning(10.0)))
     for words in (
         "At epsilon 10 a word comes back as itself in 71.3% of the draws.",
@@ -38,14 +42,6 @@ def test_sentences_say_what_an_epsilon_means():
     assert "e^29." in text
     for word in ("attacker", "probability", "neighbour"):
         assert word not in text
-
-
-def test_the_epsilon_of_a_target_is_said_with_its_interval():
-    found = CALIBRATION.found[0]
-    assert describe_found(found) == (
-        "share_kept=0.3 needs epsilon 2.85 (2.81 to 2.9, from draws, with a confidence of 95%); there it is 0.3."
-    )
-    assert "2.9, computed)" in describe_found(replace(found, is_exact=True))
 
 
 def test_tables_have_a_line_for_each_epsilon():
