@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -406,33 +404,6 @@ def test_a_bundle_by_its_directory_is_found_or_refused_alone(tmp_path):
     assert find(tmp_path, asked) == find(two, asked) == two
     with pytest.raises(BundleError, match=r"this bundle does not match the configuration: mechanism.epsilon is 1.0"):
         find(one, asked)
-
-
-WRITER = """
-import sys, time, pathlib
-sys.path[:0] = [sys.argv[1]]
-from support.toys import write_toy_bundle
-store = pathlib.Path(sys.argv[2])
-(store / sys.argv[3]).touch()
-while len(list(store.glob("ready*"))) < 2:
-    time.sleep(0.001)
-for round in range(8):
-    print(write_toy_bundle(store / str(round)))
-"""
-
-
-def test_two_processes_may_write_the_same_bundle_at_once(tmp_path):
-    tests = str(Path(__file__).parents[2])
-    command = [sys.executable, "-c", WRITER, tests, str(tmp_path)]
-    writers = [
-        subprocess.Popen([*command, f"ready{i}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for i in range(2)
-    ]
-    said = [writer.communicate(timeout=60) for writer in writers]
-    assert [writer.returncode for writer in writers] == [0, 0], said[0][1] + said[1][1]
-    assert said[0][0] == said[1][0]
-    for line in said[0][0].split():
-        assert entries(Path(line).parent) == [open_bundle(Path(line)).fingerprint]
 
 
 def test_losing_the_race_to_the_name_is_no_error(tmp_path, monkeypatch):

@@ -86,15 +86,6 @@ def test_build_of_a_finished_bundle_repeats_its_suitability(settings: dict[str, 
     assert manifest["suitability"] == first
 
 
-def test_what_is_measured_of_an_embedding_changes_no_fingerprint(settings: dict[str, Any], tmp_path: Path, monkeypatch):
-    config = parse_config(settings, "job")
-    plain = build_bundle(config).fingerprint
-    monkeypatch.setattr("wordveil.measures.suitability.NEIGHBOUR", 3)
-    other = parse_config({**settings, "bundle_store": str(tmp_path / "others")}, "job")
-    assert build_bundle(other).fingerprint == plain
-    assert build_bundle(other).suitability["neighbour"] == 3
-
-
 def test_a_second_comparison_finds_the_lists_of_the_first(settings: dict[str, Any], tmp_path: Path):
     settings["mechanism"] |= {"neighbours": 5}
     config, searched, steps = parse_config(settings, "job"), [], []

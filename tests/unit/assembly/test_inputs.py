@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from support.ngram_models import make_model
-from support.toys import WORDS, random_embedding, spiral_embedding, toy_settings
+from support.toys import WORDS, spiral_embedding, toy_settings
 from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bundle
 from wordveil.assembly.inputs import SETTINGS, FittedInputs, digest_files, read_files
 from wordveil.config.load import Config, parse_config
@@ -25,7 +25,6 @@ from wordveil.generators.weights import save_weights
 from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.mechanisms.tables.exponential import Exponential
 from wordveil.text.slots import NgramSettings
 
 SIX = pa.array(["the", "cat", "sat", "on", "mat", "dog"])
@@ -238,21 +237,15 @@ def write_counts(place: Path, words: list[str], first: int = 5) -> str:
     return str(place)
 
 
-def watch_builds(kind: Any, monkeypatch: pytest.MonkeyPatch) -> list[PublicInputs]:
-    """What a mechanism's builds are given from now on."""
+def test_build_with_frequencies_keeps_their_notes(tmp_path, monkeypatch):
     seen: list[PublicInputs] = []
-    build = kind.build
+    build = Laplace.build
 
     def watched(*arguments: Any, **named: Any) -> Any:
         seen.append(named["inputs"])
         return build(*arguments, **named)
 
-    monkeypatch.setattr(kind, "build", watched)
-    return seen
-
-
-def test_build_with_frequencies_keeps_their_notes(tmp_path, monkeypatch):
-    seen = watch_builds(Laplace, monkeypatch)
+    monkeypatch.setattr(Laplace, "build", watched)
     counts = write_counts(tmp_path / "counts.tsv", [*WORDS[:-2], "bird"])
     bundle = build_bundle(job(tmp_path, frequencies=counts))
     assert seen[0].frequencies is not None
@@ -317,18 +310,6 @@ def test_a_missing_file_is_told_before_anything_is_built(tmp_path, monkeypatch):
     (tmp_path / "none.tsv").write_text("the\tx\n")
     with pytest.raises(PublicFileError, match="line 1, column 2"):
         build_bundle(config)
-
-
-def test_the_comparison_has_the_frequencies(tmp_path, monkeypatch):
-    seen = watch_builds(Exponential, monkeypatch)
-    words = random_embedding(60, 3).words.to_pylist()
-    write_vectors(tmp_path / "words.txt", words)
-    counts = write_counts(tmp_path / "counts.tsv", words)
-    compare_mechanisms(job(tmp_path, frequencies=counts), " ".join(words[:3]))
-    assert seen
-    for inputs in seen:
-        assert inputs.frequencies is not None
-        assert inputs.frequencies.argmax() == 59
 
 
 def generator_config(place: Path, words: list[str]) -> Config:

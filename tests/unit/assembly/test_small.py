@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,15 +45,12 @@ def test_the_tables_of_a_release_count(workspace: Workspace, monkeypatch: pytest
         file.unlink()
 
 
-@pytest.mark.parametrize(
-    "sections",
-    [
+def test_what_may_be_elsewhere_is_not_small(workspace: Workspace):
+    workspace.write_corpus(corpus(1))
+    for sections in (
         {"input": {"path": "s3a://bucket/table"}},
         {"input": {"path": None, "table": "lake.tickets"}},
         {"spark": {"master": "yarn"}},
         {"spark": {"options": {"spark.hadoop.fs.defaultFS": "hdfs://name"}}},
-    ],
-)
-def test_what_may_be_elsewhere_is_not_small(workspace: Workspace, sections: dict[str, Any]):
-    workspace.write_corpus(corpus(1))
-    assert not is_small(workspace.config(**sections))
+    ):
+        assert not is_small(workspace.config(**sections)), sections

@@ -11,14 +11,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from support.calibrations import EPSILONS, make_calibration
 from support.configs import settings
 from support.pages import read_text
 from support.toys import toy_embedding
 from support.workspaces import Command, Workspace
 from wordveil.assembly.calibration import Request, Target
 from wordveil.cli.app import app
-from wordveil.cli.calibrate import FIGURES_NOTE, print_calibration
+from wordveil.cli.calibrate import FIGURES_NOTE
 from wordveil.errors import ConfigError, OutputExistsError, WordveilError
 
 TREE_SECTION = {"name": "tree", "sizes": [20], "embedding": "demo", "public": True}
@@ -98,19 +97,6 @@ def test_the_command_refuses_before_it_measures(
     assert isinstance(refuse("-c", unread, *(one.format(config=unread) for one in arguments)), kind)
 
 
-def test_a_table_has_a_line_for_each_epsilon(capsys: pytest.CaptureFixture[str]):
-    print_calibration(make_calibration())
-    printed = capsys.readouterr()
-    assert "share_kept=0.3 needs epsilon 2.85 (2.81 to 2.9" in printed.out
-    rows = [line.split("│")[1].strip() for line in printed.out.splitlines() if line.startswith("│")]
-    for epsilon in EPSILONS:
-        assert rows.count(f"{epsilon:g}") == 3, "a line in each table, and no line is broken"
-    assert "≥19.5%" in printed.out
-    assert "11.8%" in printed.out
-    assert FIGURES_NOTE in printed.err
-    assert "K_w is defined by this package." in printed.err
-
-
 TREE = {"name": "tree", "epsilon": 3.0, "sizes": [10]}
 
 
@@ -142,9 +128,10 @@ def test_figures_of_several_epsilons_and_a_page(config: Path, run: Command, tmp_
     assert "At epsilon 6 a word comes back" in read_text(page.read_text())
     assert read(run, "-c", config, "--epsilon", "6,2,4")["meanings"] == found["meanings"], "figures repeat"
     assert any(note.startswith("K_w needs a hierarchy") for note in found["notes"])
-    code, out, _ = run("calibrate", "-c", config, "--epsilon", "4")
+    code, out, err = run("calibrate", "-c", config, "--epsilon", "4")
     assert code == 0
     assert "What becomes of words" in out
+    assert FIGURES_NOTE in err
 
 
 def test_words_of_a_hierarchy_have_k_w(config: Path, run: Command, tmp_path: Path):

@@ -101,11 +101,11 @@ def test_texts_are_guessed_by_name_and_type(names, expected):
     assert guess_columns(columns("id:int", *names)).text == expected
 
 
-@pytest.mark.parametrize("kind", ["struct<id:bigint,name:string>", "array<string>", "double", "binary"])
-def test_an_author_is_a_plain_value(kind):
-    table = [*columns("id:int", "body:string"), Column("user", kind)]
-    assert guess_columns(table).author is None
-    assert guess_columns([*table, Column("sender", "string")]).author == "sender"
+def test_an_author_is_a_plain_value():
+    for kind in ("struct<id:bigint,name:string>", "array<string>", "double", "binary"):
+        table = [*columns("id:int", "body:string"), Column("user", kind)]
+        assert guess_columns(table).author is None
+        assert guess_columns([*table, Column("sender", "string")]).author == "sender"
 
 
 def test_what_may_be_the_text_is_not_offered_for_publication():
@@ -294,17 +294,13 @@ def test_draft_in_another_directory_names_the_key_written_there():
     assert parse_config(filled(text), "draft", directory=Path("/lake/conf")).output.path == "/lake/raw-sanitised"
 
 
-@pytest.mark.parametrize(
-    ("path", "settings"),
-    [
+def test_a_draft_of_files_has_their_format_and_options():
+    for path, settings in (
         ("/lake/t.tsv", {"format": "csv", "options": {"sep": "\t"}, "id": "id", "text": "body"}),
         ("/lake/t.json", {"format": "json", "id": "id", "text": "body"}),
         ("/lake/t.txt", {"format": "text", "options": {"wholetext": "true"}, "id": "file_name", "text": "value"}),
-    ],
-)
-def test_a_draft_of_files_has_their_format_and_options(path, settings):
-    found = find_format(path)
-    names = ("value", "file_name") if found.kind == "text" else ("id", "body")
-    columns = [Column(name, "string") for name in names]
-    draft = draft_config(path, columns, guess_columns(columns, "t"), found.kind, options=found.options)
-    assert yaml.safe_load(draft)["input"] == {"path": path, "keep": [], **settings}
+    ):
+        found = find_format(path)
+        table = [Column(settings[name], "string") for name in ("text", "id")]
+        written = draft_config(path, table, guess_columns(table, "t"), found.kind, options=found.options)
+        assert yaml.safe_load(written)["input"] == {"path": path, "keep": [], **settings}

@@ -257,15 +257,13 @@ def test_rotation_appends_a_random_epoch_and_keeps_the_mode(tmp_path, mode):
 
 
 @pytest.mark.parametrize("change", [rotate_key, destroy_key])
-@pytest.mark.parametrize(
-    ("content", "mode"), [(MATERIAL.hex(), 0o644), ("no key", 0o600), (f"{MATERIAL.hex()} " * 2, 0o600)]
-)
-def test_no_bad_file_is_changed(tmp_path, change, content, mode):
-    path = key_file(tmp_path, content, mode)
-    with pytest.raises(KeyMaterialError):
-        change(path)
-    assert path.read_text() == content
-    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+def test_no_bad_file_is_changed(tmp_path, change):
+    for content, mode in ((MATERIAL.hex(), 0o644), ("no key", 0o600), (f"{MATERIAL.hex()} " * 2, 0o600)):
+        path = key_file(tmp_path, content, mode)
+        with pytest.raises(KeyMaterialError):
+            change(path)
+        assert path.read_text() == content
+        assert [item.name for item in tmp_path.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("change", [rotate_key, destroy_key])
@@ -332,7 +330,6 @@ ROOT, SECOND, THIRD, OTHER = (
         (OTHER, (OTHER,), f"the key is {ROOT}, but the release was drawn with {OTHER}"),
         (ROOT, (ROOT, SECOND, THIRD), "has 2 epochs, but the release was drawn with 3: the key is older"),
         (ROOT, (ROOT, THIRD), f"epoch 2 of key {ROOT} is {SECOND}, but the release was drawn with {THIRD}"),
-        (ROOT, (ROOT, THIRD, OTHER), "epoch 2"),
     ],
 )
 def test_a_key_is_compared_with_what_a_release_recorded(root, epochs, words):

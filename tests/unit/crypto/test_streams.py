@@ -137,10 +137,7 @@ def test_scaled_reaches_both_ends_and_nothing_beyond(limit):
     steps = min(limit, 1000)
     # The least word that gives k is ceil(k 2^64 / limit); the one below it gives k - 1.
     least = [-(-(index * 2**64) // limit) for index in range(steps)]
-    values = scale_words(np.array(least, np.uint64), np.uint64(limit))
-    assert values.tolist() == list(range(steps))
-    if steps > 1:
-        assert scale_words(np.array(least[1:], np.uint64) - np.uint64(1), np.uint64(limit)).tolist() == list(
-            range(steps - 1)
-        )
+    assert scale_words(np.array(least, np.uint64), np.uint64(limit)).tolist() == list(range(steps))
+    below = np.array([word - 1 for word in least[1:]], np.uint64)
+    assert scale_words(below, np.uint64(limit)).tolist() == list(range(steps - 1))
     assert int(scale_words(np.uint64(2**64 - 1), np.uint64(limit))) == limit - 1

@@ -148,13 +148,6 @@ def test_labels_cover_neither_each_other_nor_points(count, seed):
     assert not [1 for box in placed for other in [*discs, blocked] if box.meets(other)]
     assert all(frame.holds(box) for box in placed)
     assert all(box.right - box.left == pytest.approx(estimate_width("name 0")) for box in placed[:9])
-
-
-def test_a_label_avoids_lines_and_gives_up_without_room():
-    frame = Box(0, 0, 200, 100)
-    (free,) = place_labels([(100, 50)], ["name"], frame, [])
-    assert free is not None and free.left > 100
-    bar = Box(60, 49, 140, 51)
-    (moved,) = place_labels([(100, 50)], ["name"], frame, [bar])
+    (moved,) = place_labels([(100, 50)], ["name"], frame, [bar := Box(60, 49, 140, 51)])
     assert moved is not None and not moved.meets(bar)
     assert place_labels([(5, 5)], ["a long name that is wider"], Box(0, 0, 60, 40), []) == (None,)

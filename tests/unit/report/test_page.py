@@ -88,12 +88,10 @@ def test_page_figures_have_interval_chance_count_and_definition():
     evaluation = make_evaluation()
     page = render_evaluation(evaluation)
     said, elements = read_text(page), Elements(page)
-    for shown in ("0.400", "0.380 to 0.420", "0.100", "infinite", "Unknown words are copied.", "100"):
+    titles = ("Privacy", "Attacks", "Utility", "Examples", "What it was made from")
+    figures = ("0.400", "0.380 to 0.420", "0.100", "infinite", "Unknown words are copied.", "100")
+    for shown in (*titles, *figures, *(score.definition for score in evaluation.scores)):
         assert shown in said
-    for score in evaluation.scores:
-        assert score.definition in said
-    for title in ("Privacy", "Attacks", "Utility", "Examples", "What it was made from"):
-        assert title in said
     assert "Cost" not in said  # no figure is of this group
     # 0.75 of the original, 0.2 and 0.4 of the release; koppel's 0.11 is not surely above 0.1.
     assert elements.count("span", "above") == 3
@@ -251,16 +249,11 @@ def test_a_static_attack_leads_only_where_it_alone_finds():
     assert "adaptive attack" in write_sentences(make_attack("release", 0.25), found)[0]
 
 
-@pytest.mark.parametrize(
-    ("detectable", "words"),
-    [
-        (0.071, "; 100 texts show one above it from 0.071 on"),
-        (float("inf"), "so few texts (100) could have shown none"),
-    ],
-)
-def test_a_headline_says_which_attack_it_would_have_seen(detectable, words):
-    for score in (make_attack("release", 0.1), make_attack("release", 0.1, figure="linked", task="linkage")):
-        assert words in write_sentences(replace(score, detectable=detectable))[0]
+def test_a_headline_says_which_attack_it_would_have_seen():
+    seen, unseen = "; 100 texts show one above it from 0.071 on", "so few texts (100) could have shown none"
+    for detectable, words in ((0.071, seen), (float("inf"), unseen)):
+        for score in (make_attack("release", 0.1), make_attack("release", 0.1, figure="linked", task="linkage")):
+            assert words in write_sentences(replace(score, detectable=detectable))[0]
 
 
 def test_a_headline_begins_with_what_was_read():
