@@ -1,5 +1,4 @@
-"""A bundle's address is its content; half a bundle is never seen, a damaged one never used, and the bundle that a
-configuration describes is found or the difference told."""
+"""A bundle is addressed by content, never half written or damaged, and found by its configuration."""
 
 from __future__ import annotations
 

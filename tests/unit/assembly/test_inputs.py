@@ -1,6 +1,4 @@
-"""Public files beside the embedding: what a mechanism gets of them, how they fit the words, and which bundle is found
-by them.
-"""
+"""Public files beside the embedding: what a mechanism gets of them, and which bundle is found by them."""
 
 from __future__ import annotations
 

@@ -17,26 +17,14 @@ from rich.color import ColorSystem
 from support.evaluations import make_evaluation
 from support.hostile_texts import NAMES, show_on_terminal
 from support.repository import LIB, MODULES
-from support.run_reports import make_run_report
 from support.workspaces import Command
-from wordveil.audit.findings import Audit, Finding, Verdict
-from wordveil.cli import audit, evaluation_tables, output, release_tables, tables
-from wordveil.cli.ledger import ledger_table
-from wordveil.cli.release_tables import print_report
+from wordveil.cli import evaluation_tables, output
 from wordveil.errors import ConfigError, Fault, InputError
-from wordveil.measures.comparison import MechanismLine, SentenceComparison
-from wordveil.measures.preview import UnknownWord, WordPreview
-from wordveil.privacy.relations import Relation
-from wordveil.release.budgets import Budget
-from wordveil.release.rules import GateRules, Measured, evaluate
-from wordveil.report.compare import compare_evaluations
 from wordveil.report.files import write_evaluation, write_scores
 from wordveil.report.page import render_evaluation
 from wordveil.report.values import show_cell, show_value
 from wordveil.scores.evaluation import Evaluation
-from wordveil.text.codec import TokenReading
 
-BUDGET = Budget("pure", Relation.ANY_TEXT)
 COSTS = {"spent": 1.5, "unbounded": False}
 
 
@@ -58,48 +46,12 @@ def rename(evaluation: Evaluation, name: str) -> Evaluation:
     return Evaluation.from_dict(json.loads(values))
 
 
-def show_run(name: str) -> None:
-    texts = dict.fromkeys(("run_id", "release", "output", "relation", "metric"), name)
-    exposes = (f"column:{name}",)
-    print_report(make_run_report(**texts, quarantined={name: 1}, exposes=exposes, released=0, notes=(name,)))
-
-
-def show_ledger(name: str) -> None:
-    row = {"release": name, "record_id": name, "author": name, "state": name, **COSTS}
-    output.print_rows(ledger_table([row], BUDGET, ["release", "record_id", "author", "state", "spent"]))
-
-
-def show_runs(name: str) -> None:
-    run = {"run_id": name, "kind": name, "input_version": -1, "epoch": 1, "state": name}
-    output.print_rows(release_tables.runs_table([run]))
+def show_table(name: str) -> None:
+    table = output.ResultTable(name)
+    table.add_column(name)
+    table.add_row([name, name])
+    output.print_rows(table)
     output.print_whole(name, [name])
-
-
-def show_gate(name: str) -> None:
-    rules = evaluate(GateRules(exposes=(f"column:{name}",)), Measured(exposes=(f"column:{name}",)))
-    output.print_rows(release_tables.gate_table(rules, name, 4))
-    output.print_rows(
-        release_tables.compact_table({name: dict.fromkeys(("files_before", "files", "bytes_before", "bytes"), 1)})
-    )
-
-
-def show_words(name: str) -> None:
-    output.print_rows(tables.word_table([WordPreview(name, 8.0, 100, 0.4, ((name, 0.05),), 31)]))
-    output.print_rows(tables.token_table([TokenReading(name, name, name)]))
-    output.print_table(name, tables.unknown_facts([UnknownWord(name, name, name)]))
-    line = MechanismLine("tree", 8.0, 8.0, 0.4, name)
-    for table in tables.comparison_tables(SentenceComparison(line, [line], [line])):
-        output.print_rows(table)
-
-
-def show_audit(name: str) -> None:
-    finding = Finding(name, Verdict.REFUTED, name, name, 1.0, 2.0)
-    audit.show(Audit("callable", name, name, {name: name}, 0.01, (finding,), (name,)))
-
-
-def show_comparison(name: str) -> None:
-    found = rename(make_evaluation(), name)
-    evaluation_tables.print_comparison(compare_evaluations(found, found, (name, f"{name}2")))
 
 
 def show_work(name: str) -> None:
@@ -118,14 +70,8 @@ def show_traceback(name: str) -> None:
 SHOWN: dict[str, Callable[[str], None]] = {
     "facts": lambda name: output.print_table(name, {name: name, "files": [name, name]}, [name]),
     "line": output.print_line,
-    "run": show_run,
-    "ledger": show_ledger,
-    "runs": show_runs,
-    "gate": show_gate,
-    "words": show_words,
-    "audit": show_audit,
+    "table": show_table,
     "scores": lambda name: evaluation_tables.print_scores(rename(make_evaluation(), name)),
-    "comparison": show_comparison,
     "work": show_work,
 }
 

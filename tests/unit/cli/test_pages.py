@@ -143,7 +143,6 @@ def test_plan_page_says_what_is_released_and_at_which_price():
         "after 20 draws of a word 5% to 6%",
         "before The train leaves. after The ferry goes .",
         "121 of 125 released",
-        "37.0% known words that stay",
         "120 or more 1",
         "train 8 40.0% ferry 5.0%, bus 4.0%",
         FINGERPRINT,

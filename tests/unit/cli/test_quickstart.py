@@ -85,10 +85,12 @@ def test_the_command_is_named_as_it_can_be_called_again(tmp_path: Path, monkeypa
     command = tmp_path / "my bin" / "wordveil"
     command.parent.mkdir()
     command.touch(0o755)
-    monkeypatch.setattr(sys, "argv", [str(command)])
+    module = "/lib/wordveil/__main__.py"
+    names = {str(command): f"'{command}'", module: f"{sys.executable} -m wordveil"}
     monkeypatch.setenv("PATH", "/nowhere")
-    assert name_command() == f"'{command}'"
+    for program, name in names.items():
+        monkeypatch.setattr(sys, "argv", [program])
+        assert name_command() == name
+    monkeypatch.setattr(sys, "argv", [str(command)])
     monkeypatch.setenv("PATH", str(command.parent))
     assert name_command() == "wordveil"
-    monkeypatch.setattr(sys, "argv", ["/lib/wordveil/__main__.py"])
-    assert name_command() == f"{sys.executable} -m wordveil"

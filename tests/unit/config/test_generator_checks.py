@@ -1,6 +1,4 @@
-"""Settings that a generator cannot be drawn with: text that it would not see as a text, and weights of a private corpus
-without what keeps their price true.
-"""
+"""Settings that a generator cannot be drawn with, and private weights without what keeps their price true."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A key is read from the place that the configuration names or refused with a message that helps and tells nothing; no
-way of printing shows key bytes; subkeys of two purposes or two releases differ. A key has epochs: rotating adds one,
-whole or not at all; destroying leaves a stone that says so.
-"""
+"""Keys are read or refused, printed by nothing, derived for purposes and releases, rotated and destroyed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Contexts separate what must be separate, counters never meet, uniforms stay inside (0, 1), and every word is what AES
-says it is, whatever batch it is drawn in."""
+"""Words equal AES of context and counter, uniforms stay inside (0, 1), and MACs cover framed parts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A public table verifies without Spark, and each kind of damage to it is named. On a table that
-Spark has just written, both readers are compared: tests/spark/test_published.py.
-"""
+"""A public table verifies without Spark, and each kind of damage to it is named."""
 
 from __future__ import annotations
 

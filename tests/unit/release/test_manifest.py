@@ -1,6 +1,4 @@
-"""A signed manifest comes back as it was; any change of it, of its key or of what readers of the table see is found and
-named; and nothing private can stand in it.
-"""
+"""A signed manifest comes back as it was, any change is found and named, and nothing private can stand in it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Gate rules: each passes at its bound and fails beyond it, fails for want of its figure, and says whether it reads
-originals. A gate that the configuration cannot pass is a fault of the configuration.
-"""
+"""Gate rules, their figures and kinds; a gate that the configuration cannot pass is a fault of it."""
 
 from __future__ import annotations
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
-
-import pytest
 
 from support.calibrations import EPSILONS, make_calibration, make_meaning
 from support.pages import ESCAPED, EVIL, check_alone, read_text
@@ -68,15 +65,6 @@ def test_lines_rise_where_figures_rise():
         assert all(kept.left <= spot.x <= kept.right and kept.top <= spot.y <= kept.bottom for spot in line.spots)
     assert "words that come back: 11.8% at epsilon 1" in kept.label
     assert [tick.text for tick in kept.across] == ["1", "2", "5", "10", "20"]
-
-
-@pytest.mark.parametrize("epsilons", [(10.0,), (9.9, 10.0, 10.1)])
-def test_epsilons_that_are_alone_or_near_are_drawn(epsilons: tuple[float, ...]):
-    panel = draw_panels([make_meaning(one) for one in epsilons])[0]
-    assert len(panel.lines[0].spots) == len(epsilons)
-    ticks = [tick for tick in panel.across if tick.text]
-    assert ticks
-    assert all(later.position - earlier.position >= 26 for earlier, later in pairwise(ticks))
 
 
 def test_the_page_is_one_file_with_all_of_it():

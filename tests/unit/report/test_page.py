@@ -112,14 +112,8 @@ def test_few_subjects_are_columns_and_many_are_rows():
     said = read(PAGES["many subjects"]())
     assert said.count("way 11") >= 4
     assert "subject authors svm-characters, adaptive, accuracy" in said
-
-
-def test_a_picture_has_a_point_and_two_bars_for_each_subject():
     elements = Elements(render_evaluation(PAGES["many subjects"]()))
-    assert elements.count("svg", "wide") == elements.count("svg", "narrow") == 1
-    assert elements.count("circle", "dot") == 2 * 12
-    assert elements.count("line", "error") == 2 * 2 * 12
-    assert elements.count("polyline", "joined") == 2
+    assert (elements.count("circle", "dot"), elements.count("line", "error")) == (2 * 12, 2 * 2 * 12)
 
 
 @pytest.mark.parametrize("count", [2, MOST_LABELS, MOST_LABELS + 20])
@@ -132,11 +126,8 @@ def test_a_map_shows_the_labels_with_the_most_texts(count):
     assert heatmap.rows[-1] == f"{len(heatmap.rows)} author {count - 1}"
     assert heatmap.columns[-1] == REFUSED
     assert (OTHERS in heatmap.columns) is False  # those that are left out have the fewest texts, and nobody names them
-    # Each row's shares sum to one.
-    rows: dict[float, float] = {}
-    for shade in heatmap.shades:
-        rows[shade.y] = rows.get(shade.y, 0) + shade.strength
-    np.testing.assert_allclose(list(rows.values()), 1, atol=0.002)
+    for y in {shade.y for shade in heatmap.shades}:
+        assert sum(shade.strength for shade in heatmap.shades if shade.y == y) == pytest.approx(1, abs=0.002)
     assert heatmap.hit_rate == pytest.approx(5 * count / counts.sum())
 
 
@@ -232,14 +223,6 @@ def test_rounding_does_not_contradict_a_verdict(name, value, low, chance, detect
     assert all(word in sentence for word in words)
 
 
-def test_a_chance_that_nothing_exceeds_is_not_a_lack_of_texts():
-    for name in ("authors", "links"):
-        sure = replace(HEADLINES[name], value=1.0, low=0.99, high=1.0, chance=1.0, count=1000, detectable=float("inf"))
-        (sentence,) = write_sentences(sure)
-        assert "chance is 1.000; no share is above it" in sentence
-        assert "so few" not in sentence
-
-
 def test_a_static_attack_leads_only_where_it_alone_finds():
     hidden = make_attack("release", 0.11, "adaptive")
     static = make_attack("release", 0.115, "static")
@@ -254,6 +237,10 @@ def test_a_headline_says_which_attack_it_would_have_seen():
     for detectable, words in ((0.071, seen), (float("inf"), unseen)):
         for score in (make_attack("release", 0.1), make_attack("release", 0.1, figure="linked", task="linkage")):
             assert words in write_sentences(replace(score, detectable=detectable))[0]
+    sure = replace(HEADLINES["authors"], value=1.0, low=0.99, high=1.0, chance=1.0, detectable=float("inf"))
+    (sentence,) = write_sentences(sure)
+    assert "chance is 1.000; no share is above it" in sentence
+    assert "so few" not in sentence
 
 
 def test_a_headline_begins_with_what_was_read():
