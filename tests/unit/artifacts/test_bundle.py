@@ -130,6 +130,8 @@ def test_what_was_written_is_what_is_opened(toy):
     bundle = open_bundle(toy)
     embedding = spiral_embedding()
     assert bundle.vocabulary.array.to_pylist() == WORDS
+    rare = ["a\u2028b", "c\x85", "d\x0be", *WORDS[3:]]
+    assert open_bundle(write_toy_bundle(toy.parent, spiral_embedding(rare))).vocabulary.array.to_pylist() == rare
     assert bundle.guarantee.epsilon == 1.0
     assert bundle.guarantee.diameter >= np.linalg.norm(embedding.vectors[0] - embedding.vectors[-1])
     assert bundle.payload_bytes == sum((toy / name).stat().st_size for name in FILES[1:])
@@ -164,13 +166,6 @@ def test_the_name_appears_after_all_files_are_complete(tmp_path, monkeypatch):
     assert files == sorted(FILES)
     assert path.name == fingerprint
     assert path.name not in store
-
-
-def test_a_killed_write_is_not_found(tmp_path):
-    """A process that is killed cannot clean up; what it leaves is no bundle."""
-    path = write_toy_bundle(tmp_path)
-    path.rename(tmp_path / ".building-dead")
-    assert find(tmp_path, toy_recipe(spiral_embedding())) is None
 
 
 def flip(place):
@@ -273,11 +268,6 @@ def test_arrays_are_read_only_and_memory_mapped(toy):
         index.setflags(write=True)
 
 
-def test_words_with_rare_separators_keep_their_rows(tmp_path):
-    words = ["a\u2028b", "c\x85", "d\x0be", *WORDS[3:]]
-    assert open_bundle(write_toy_bundle(tmp_path, spiral_embedding(words))).vocabulary.array.to_pylist() == words
-
-
 def test_find_picks_the_one_that_matches(tmp_path):
     embedding, other = spiral_embedding(), spiral_embedding(WORDS[:5])
     wanted = {
@@ -290,15 +280,6 @@ def test_find_picks_the_one_that_matches(tmp_path):
     for (epsilon, padding, digest), path in wanted.items():
         one = embedding if digest == embedding.digest else other
         assert find(tmp_path, toy_recipe(one, epsilon=epsilon, padding=padding)) == path
-
-
-def test_find_goes_by_name_where_the_embedding_is_not_at_hand(tmp_path):
-    path = write_toy_bundle(tmp_path)
-    asked = toy_recipe(spiral_embedding())
-    blind = replace(asked, embedding_digest="")
-    assert find(tmp_path, blind) == path
-    with pytest.raises(BundleError, match=r"mechanism\.embedding is toy\.vec in the bundle, other\.vec in the conf"):
-        find(tmp_path, replace(blind, embedding="other.vec"))
 
 
 def test_find_tells_all_in_which_the_nearest_differs(tmp_path):
@@ -349,12 +330,14 @@ def test_equal_content_of_another_recipe_stands_beside_the_first(tmp_path):
         write_as(tmp_path, with_counts("b" * 64))
 
 
-def test_other_files_are_compared_by_content_and_else_by_name(tmp_path):
+def test_files_are_compared_by_content_and_else_by_name(tmp_path):
     path = write_as(tmp_path, with_counts("a" * 64))
-    for asked in (with_counts("a" * 64), with_counts("a" * 64, "moved.tsv"), with_counts("")):
+    blind = replace(with_counts(""), embedding_digest="")
+    for asked in (with_counts("a" * 64), with_counts("a" * 64, "moved.tsv"), blind):
         assert find(tmp_path, asked) == path
     for asked, difference in (
         (with_counts("", "moved.tsv"), "mechanism.frequencies is counts.tsv in the bundle, moved.tsv in the config"),
+        (replace(blind, embedding="other.vec"), "mechanism.embedding is toy.vec in the bundle, other.vec in the conf"),
         (with_counts("b" * 64), f"content of mechanism.frequencies is {'a' * 64} in the bundle, {'b' * 64} in the"),
         (toy_recipe(spiral_embedding()), "mechanism.frequencies is counts.tsv in the bundle, None in the config"),
     ):
@@ -362,12 +345,15 @@ def test_other_files_are_compared_by_content_and_else_by_name(tmp_path):
             find(tmp_path, asked)
 
 
-def test_a_store_stands_for_its_only_bundle(tmp_path):
+def test_a_store_stands_for_its_only_bundle_and_no_half_one(tmp_path):
     path = write_toy_bundle(tmp_path)
-    (tmp_path / ".building-x").mkdir()
-    (tmp_path / ".building-x" / "manifest.json").touch()
+    half = tmp_path / ".building-x"
+    half.mkdir()
+    (half / "manifest.json").touch()
     assert find_one(tmp_path) == find_one(path) == path
     assert find_store(tmp_path) == find_store(path) == tmp_path
+    path.rename(tmp_path / ".building-dead")  # what a killed process leaves
+    assert find(tmp_path, toy_recipe(spiral_embedding())) is None
 
 
 def test_bundles_of_a_store_are_listed_whole(tmp_path):

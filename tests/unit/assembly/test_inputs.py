@@ -88,12 +88,10 @@ def test_frequencies_of_other_words_are_refused(tmp_path):
     ("setting", "text", "problem"),
     [
         ("frequencies", "the 0\n", "line 1, column 2: '0' is not a whole number"),
-        ("frequencies", "the 1\nbird x\n", "line 2, column 2: 'x'"),
         ("pairs", "the cat\n", "line 1 has 2 column(s). Each line has 3 columns: word, similar word and similarity"),
         ("pairs", "the cat nan\n", "line 1, column 3: 'nan' is not a finite number"),
         ("pairs", "the cat 1\ncat the 1\nthe cat 2\n", "lines 1 and 3 have the same words ('the', 'cat')"),
         ("pairs", "the bird 1\n", "has no pair of two words of the embedding"),
-        ("pairs", "the the 1\n", "has no pair of two words of the embedding"),
         ("classes", "the a\nthe a\n", "lines 1 and 2 have the same words ('the')"),
         ("classes", "The a\nbird b\n", "has no word of the embedding. Name another file. Words are compared exactly"),
     ],
@@ -219,9 +217,6 @@ def test_a_digest_follows_the_content_and_not_the_name(tmp_path):
         assert len(a) == 64
 
 
-# From here on: configurations and their bundles.
-
-
 def job(place: Path, **mechanism: Any) -> Config:
     embedding = place / "words.txt"
     if not embedding.exists():
@@ -275,18 +270,6 @@ def test_a_changed_file_means_another_bundle(tmp_path):
     # What laplace draws does not depend on frequencies: a release goes on with the new file.
     assert second.fingerprint == first.fingerprint
     assert len([*(tmp_path / "bundles").glob("[!.]*")]) == 2
-
-
-def test_configuration_with_frequencies_needs_its_own_bundle(tmp_path):
-    plain, counted = job(tmp_path), job(tmp_path, frequencies=write_counts(tmp_path / "counts.tsv", WORDS))
-    bundle = build_bundle(plain)
-    with pytest.raises(BundleError, match=r"mechanism.frequencies is None in the bundle, .*counts.tsv in the conf"):
-        find_bundle(counted)
-    other = build_bundle(counted)
-    assert other.path != bundle.path
-    assert other.fingerprint == bundle.fingerprint
-    assert find_bundle(plain).path == build_bundle(plain).path == bundle.path
-    assert find_bundle(plain).manifest["recipe"]["inputs"] == {}
 
 
 def test_names_are_compared_where_a_file_is_not_at_hand(tmp_path):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from support.repository import MODULES, ROOT, find_offenders
+from support.workspaces import Command
 from wordveil.cli import output
-from wordveil.cli.app import main
 from wordveil.cli.docs import find_folder, find_pages
 
 # Files of the repository. A user who installed a wheel cannot open them under these names.
@@ -43,12 +43,6 @@ def dead_ends(text: str) -> list[str]:
     return found + re.findall(r"`make [a-z-]+", text)
 
 
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as left:
-        main(["docs", *arguments])
-    return int(left.value.code or 0)
-
-
 def test_messages_name_nothing_that_an_installed_package_lacks():
     def named(path: Path) -> list[str]:
         return [name for text in messages(path.read_text("utf-8")) for name in dead_ends(text)]
@@ -67,42 +61,34 @@ def test_dead_ends_are_seen_and_pages_pass():
     assert dead_ends(pages) == []
 
 
-def test_every_document_and_configuration_is_a_page(capsys: pytest.CaptureFixture[str]):
+def test_every_document_and_configuration_is_a_page(run: Command):
     pages = find_pages()
     documents = {path.resolve() for path in (ROOT / "docs").rglob("*.md")}
     configurations = {path.resolve() for path in (ROOT / "conf").rglob("*") if path.is_file()}
     assert {path.resolve() for path in pages.values()} == documents | configurations
-    assert run("--json") == 0
-    listed = json.loads(capsys.readouterr().out)
+    listed = json.loads(run("docs", "--json")[1])
     assert {item["page"]: bool(item["title"].strip()) for item in listed["pages"]} == dict.fromkeys(pages, True)
     assert Path(listed["directory"]) == find_folder()
 
 
-@pytest.mark.parametrize("name", ["choosing", "choosing.md", "docs/choosing.md", "conf/nightly.yaml"])
-def test_a_page_is_printed_as_it_is_into_a_file(name: str, capsys: pytest.CaptureFixture[str]):
-    assert run(name) == 0
-    file = ROOT / (name if name.startswith("conf/") else "docs/choosing.md")
-    assert capsys.readouterr().out == file.read_text("utf-8")
+def test_a_page_is_printed_as_it_is_into_a_file(run: Command):
+    for name in ("choosing", "choosing.md", "docs/choosing.md", "conf/nightly.yaml"):
+        file = ROOT / (name if name.startswith("conf/") else "docs/choosing.md")
+        assert run("docs", name)[:2] == (0, file.read_text("utf-8"))
 
 
-def test_a_page_is_rendered_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def test_a_page_is_rendered_on_a_terminal(run: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(output.results, "_force_terminal", True)
-    assert run("choosing") == 0
-    shown = capsys.readouterr().out
-    assert "The first hour" in shown
+    code, shown, _ = run("docs", "choosing")
+    assert (code, "The first hour" in shown) == (0, True)
     assert "# The first hour" not in shown
     assert "](" not in shown
-    assert run("conf/nightly.yaml") == 0
-    assert capsys.readouterr().out == (ROOT / "conf" / "nightly.yaml").read_text("utf-8")
+    assert run("docs", "conf/nightly.yaml")[:2] == (0, (ROOT / "conf" / "nightly.yaml").read_text("utf-8"))
 
 
-def test_the_places_of_pages_are_printed(capsys: pytest.CaptureFixture[str]):
-    assert run("--path") == 0
-    assert Path(capsys.readouterr().out.strip()) == find_folder()
-    assert run("conf/nightly.yaml", "--path") == 0
-    assert Path(capsys.readouterr().out.strip()).read_text("utf-8").startswith("# A nightly job")
-
-
-def test_unknown_pages_are_refused_with_what_is_meant(capsys: pytest.CaptureFixture[str]):
-    assert run("chosing") == 2
-    assert "PAGE = chosing: there is no such page. Did you mean choosing?" in capsys.readouterr().err
+def test_the_places_of_pages_are_printed(run: Command):
+    assert Path(run("docs", "--path")[1].strip()) == find_folder()
+    place = Path(run("docs", "conf/nightly.yaml", "--path")[1].strip())
+    assert place.read_text("utf-8").startswith("# A nightly job")
+    code, _, err = run("docs", "chosing")
+    assert (code, "PAGE = chosing: there is no such page. Did you mean choosing?" in err) == (2, True)

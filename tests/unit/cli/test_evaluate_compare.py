@@ -13,20 +13,11 @@ from wordveil.cli import output
 from wordveil.report.files import write_evaluation
 
 
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch):
-    """No row of a table is broken."""
-    monkeypatch.setattr(output.results, "_width", 200)
-
-
-@pytest.fixture
-def both(tmp_path: Path) -> list[Path]:
-    for name, attack in (("old", 0.4), ("new", 0.2)):
-        write_evaluation(make_evaluation(attack), tmp_path / name)
-    return [tmp_path / "old" / "evaluation.json", tmp_path / "new" / "evaluation.json"]
-
-
-def test_two_evaluations_are_printed_side_by_side(both: list[Path], tmp_path: Path, run: Command):
+def test_two_evaluations_are_printed_side_by_side(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(output.results, "_width", 200)  # no row of a table is broken
+    both = [
+        write_evaluation(make_evaluation(attack), tmp_path / name).data for name, attack in (("old", 0.4), ("new", 0.2))
+    ]
     page = tmp_path / "both.html"
     code, out, err = run("evaluate", "compare", *both, "--html", page)
     assert code == 0

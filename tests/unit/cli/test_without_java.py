@@ -125,17 +125,14 @@ def test_errors_come_before_spark_with_their_codes(workspace: Workspace, run: Co
         arguments = [part for override in overrides for part in ("--set", override)]
         return run("sanitise", "--config", config, *arguments)[0]
 
-    assert code("mechanism.epsilon=0") == 2
-    assert code("nonsense") == 2
+    assert code("mechanism.epsilon=0") == code("nonsense") == 2
     assert run("sanitise", "--config", config, "--run-id", "../x")[0] == 2
-    assert code("key.file=/none") == 5
-    assert code("key={env: NO_SUCH_KEY}") == 5
+    assert code("key.file=/none") == code("key={env: NO_SUCH_KEY}") == 5
     assert "NO_SUCH_KEY" in run("sanitise", "--config", config, "--set", "key={env: NO_SUCH_KEY}")[2]
     assert code() == 4  # no bundle
     assert code("build_missing=true", "mechanism.embedding=/none") == 4
     assert code("build_missing=true", "mechanism.frequencies=/none") == 4
-    assert run("sanitise", "--config", "/none.yaml")[0] == 2
-    assert run("sanitize")[0] == 2
+    assert run("sanitise", "--config", "/none.yaml")[0] == run("sanitize")[0] == 2
 
 
 def test_without_java_spark_is_not_started_and_nothing_written(

@@ -36,16 +36,13 @@ def test_every_setting_stands_in_its_chapter(script: ModuleType):
     chapters = {name: [row[0].strip("`") for row in rows(text)] for name, text in zip(*[iter(found)] * 2, strict=True)}
     models = {name: model for name, field in Config.model_fields.items() if (model := script.model_of(field))}
     parts = {name: model for name, field in GeneratorSection.model_fields.items() if (model := script.model_of(field))}
-    shared = list(MechanismSection.model_fields)
+    shared, sections = list(MechanismSection.model_fields), MECHANISM_SECTIONS
     assert chapters == {
         "Top level": [name for name in Config.model_fields if name not in {*models, "mechanism"}],
         **{name: list(model.model_fields) for name, model in models.items()},
         "mechanism": shared,
         "training": list(EmbeddingTrainingSection.model_fields),
-        **{
-            name: [setting for setting in model.model_fields if setting not in shared]
-            for name, model in MECHANISM_SECTIONS.items()
-        },
+        **{name: [one for one in model.model_fields if one not in shared] for name, model in sections.items()},
         "generator": list(GeneratorSection.model_fields),
         **{f"generator.{name}": list(model.model_fields) for name, model in parts.items()},
     }

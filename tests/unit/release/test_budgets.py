@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from support.budgets import Candidate, Charge, Entry, admit, amount, cost, total
+from support.budgets import Candidate, Charge, Entry, admit, cost
 from wordveil.privacy.events import Composition, ReleaseTerms, price
 from wordveil.privacy.guarantees import Metric, WordGuarantee
 from wordveil.privacy.relations import Relation
@@ -70,10 +70,12 @@ def told(budget, **facts):
     return {fault.where: fault.problem for fault in find_budget_faults(budget, ReleaseFacts(**known))}
 
 
-@pytest.mark.parametrize("known", [{}, {"guarantee": None}])
-def test_a_budget_that_can_be_kept_has_no_fault(known):
-    assert told(replace(BUDGET, author=1e5, corpus=1e5), **known) == {}
-    assert told(replace(BUDGET, unit=METRIC, record=8.0), **known) == {}
+def test_a_budget_that_can_be_kept_has_no_fault():
+    for known in ({}, {"guarantee": None}):
+        assert told(replace(BUDGET, author=1e5, corpus=1e5), **known) == {}
+        assert told(replace(BUDGET, unit=METRIC, record=8.0), **known) == {}
+    assert "needs input.author" in told(Budget("pure", ANY, author=1e5), has_authors=False)["budgets.author"]
+    assert "sets no limit" in told(Budget("pure", ANY))["budgets"]
 
 
 @pytest.mark.parametrize("scope", ["record", "author", "corpus"])
@@ -87,11 +89,6 @@ def test_budgets_that_no_run_can_keep_are_faults(scope):
     assert "1040.0, what every record costs (100 tokens at 10.4)" in told(short)[f"budgets.{scope}"]
     assert told(short, tokens=None, relation=ANY) == {}
     assert "8.0, what every record costs" in told(Budget(METRIC, ANY, **{scope: 7.9}))[f"budgets.{scope}"]
-
-
-def test_an_author_budget_needs_authors_and_a_budget_a_limit():
-    assert "needs input.author" in told(Budget("pure", ANY, author=1e5), has_authors=False)["budgets.author"]
-    assert "sets no limit" in told(Budget("pure", ANY))["budgets"]
 
 
 def test_refusing_by_what_a_length_shows_exposes_presence():
@@ -223,15 +220,6 @@ def test_admission_is_what_the_rule_says(asked, ledger, price, budget, random):
     random.shuffle(order)
     random.shuffle(ledger)
     assert admit(budget, "r", [candidates[index] for index in order], ledger) == [refused[index] for index in order]
-    if budget.author is None:
-        return
-    admitted = [one for one, reason in zip(candidates, refused, strict=True) if reason is None]
-    for name in ("ann", "bob"):
-        before, after = (
-            total(amount(item.charge, "pure", ANY) for item in items if item.author == name)
-            for items in (ledger, [*ledger, *admitted])
-        )
-        assert after <= max(budget.author, before) * (1 + 1e-15)
 
 
 @given(some.floats(0, 1e9), some.floats(0.01, 30), some.integers(1, 600))

@@ -143,7 +143,6 @@ TYPED: list[tuple[pa.DataType, str, Any, Any]] = [
     (pa.float32(), "0.1", 0.1, 0.2),
     (pa.float64(), "0.1", 0.1, float(np.float32(0.1))),
     (pa.float64(), "NaN", float("nan"), 0.0),
-    (pa.float64(), "1.0E-5", 1e-5, 1e-4),
     (pa.decimal128(38, 10), DIGITS, Decimal(DIGITS), Decimal(DIGITS[:-1] + "1")),
     (pa.int32(), "-3", -3, 3),
     (pa.bool_(), "true", True, False),
@@ -151,7 +150,6 @@ TYPED: list[tuple[pa.DataType, str, Any, Any]] = [
     (pa.timestamp("ns"), "2026-01-02T03:04:05.123456Z", at("2026-01-02T03:04:05.123456"), at("2026-01-02")),
     (pa.timestamp("ns"), "2026-01-02T03:04:05+01:00", at("2026-01-02T02:04:05"), at("2026-01-02T03:04:05")),
     (pa.timestamp("us", "UTC"), "2026-01-02 03:04:05", at("2026-01-02T03:04:05"), at("2026-01-02")),
-    (pa.timestamp("us"), "2026-01-02 03:04:05.5", at("2026-01-02T03:04:05.5"), at("2026-01-02")),
     (pa.string(), "1", "1", "1.0"),
     (pa.binary(), "ab", b"ab", b"AB"),
 ]
