@@ -24,20 +24,9 @@ from wordveil.release.budgets import (
 class Charge:
     """What one drawn context costs: one version of one record.
 
-    Attributes
-    ----------
-    tokens
-        the tokens paid for, as in the ``privacy`` column.
-    price
-        the maximum that a token costs under ``relation``, in nats: ``epsilon * D + slack`` or its largest loss.
-    epsilon
-        the proved constant, per unit of ``metric``'s distance.
-    metric
-        the metric's identifier.
-    relation
-        the pairs of texts for which that holds.
-    delta
-        of a token: by how much the probability of an output may exceed what ``price`` allows.
+    ``tokens`` as in the ``privacy`` column; ``price``: the maximum that a token costs under ``relation``, in nats;
+    ``epsilon`` per unit of the distance of ``metric``; ``delta``: by how much the probability of a token may exceed
+    what ``price`` allows.
     """
 
     tokens: int

@@ -20,12 +20,12 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch):
 def test_a_job_is_small_up_to_a_number_of_bytes_and_files(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
     config = workspace.config()
     workspace.write_corpus(corpus(3))
-    files = [file for file in Path(config.input.path or "").rglob("*") if file.is_file()]
-    size = sum(file.stat().st_size for file in files)
-    monkeypatch.setattr(local_paths, "SMALL_BYTES", size)
-    monkeypatch.setattr(local_paths, "SMALL_FILES", len(files))
+    sizes = [file.stat().st_size for file in Path(config.input.path or "").rglob("*") if file.is_file()]
+    limits = {"SMALL_BYTES": sum(sizes), "SMALL_FILES": len(sizes)}
+    for name, value in limits.items():
+        monkeypatch.setattr(local_paths, name, value)
     assert is_small(config)
-    for name, value in (("SMALL_BYTES", size), ("SMALL_FILES", len(files))):
+    for name, value in limits.items():
         with monkeypatch.context() as patch:
             patch.setattr(local_paths, name, value - 1)
             assert not is_small(config), name

@@ -8,12 +8,12 @@ import pytest
 
 from support import toys
 from support.repository import ROOT
+from support.workspaces import Command
 from wordveil.assembly.audits import find_audits, identify_release
 from wordveil.assembly.bundles import build_bundle
 from wordveil.audit import bundle as bundles
 from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.cli import audit as commands
-from wordveil.cli.app import main
 from wordveil.cli.audit import show
 from wordveil.cli.release_tables import find_gate_failure
 from wordveil.config.load import load_config
@@ -24,31 +24,26 @@ from wordveil.spark.release.gate import GateDecision
 
 EXAMPLES = ROOT / "examples"
 NAMES = {"--metric": "audited_function:distance", "--words": "audited_function:WORDS", "--seed": "1"}
-CALL = ["audited_function:replace", *(part for option in NAMES.items() for part in option)]
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as left:
-        main(["audit", *arguments])
-    return int(left.value.code or 0)
+CALL = ["audit", "callable", "audited_function:replace", *(part for option in NAMES.items() for part in option)]
 
 
 @pytest.mark.parametrize(("epsilon", "code"), [("1.61", 0), ("1.2", 3)])
-def test_the_example_of_the_docs(epsilon, code, monkeypatch, capsys, tmp_path):
+def test_the_example_of_the_docs(epsilon, code, monkeypatch, run: Command, tmp_path):
     monkeypatch.chdir(EXAMPLES)
     page, report = tmp_path / "page.html", tmp_path / "report.json"
-    files = ["--html", str(page), "--report", str(report)]
-    assert run("callable", *CALL, "--epsilon", epsilon, "--json", *files) == code
-    found = json.loads(capsys.readouterr().out)
+    told, out, err = run(*CALL, "--epsilon", epsilon, "--json", "--html", page, "--report", report)
+    assert (told, "two-phase:nearest" in err) == (code, code == 3)
+    found = json.loads(out)
     assert found["passed"] == (code == 0)
-    told = json.loads(report.read_text())
-    assert (told["exit_code"], told["result"]) == (code, found)
+    written = json.loads(report.read_text())
+    assert (written["exit_code"], written["result"]) == (code, found)
     assert ("Refuted" in page.read_text()) == (code == 3)
 
 
-def test_mistakes_of_the_command_line_are_told(capsys):
-    assert run("callable", "nowhere:f", "--metric", "operator:ne", "--words", "keyword:kwlist", "--epsilon", "1") == 2
-    assert "there is no module nowhere" in capsys.readouterr().err
+def test_mistakes_of_the_command_line_are_told(run: Command):
+    words = ("--metric", "operator:ne", "--words", "keyword:kwlist")
+    code, _, err = run("audit", "callable", "nowhere:f", *words, "--epsilon", "1")
+    assert (code, "there is no module nowhere" in err) == (2, True)
     with pytest.raises(ConfigError, match="--alpha = 1"):
         commands.check_alpha(1.0)
 
@@ -57,19 +52,18 @@ def test_defaults_are_those_of_the_audit():
     assert (commands.ALPHA, commands.DRAWS, commands.SEED) == (bundles.ALPHA, bundles.DRAWS, bundles.SEED)
 
 
-def test_a_bundle_is_audited_and_the_audit_is_kept(tmp_path, capsys):
+def test_a_bundle_is_audited_and_the_audit_is_kept(tmp_path, run: Command):
     toys.random_embedding(60, 4).save(tmp_path / "words")
     section = {"name": "tree", "epsilon": 4.0, "sizes": [3], "embedding": str(tmp_path / "words"), "public": True}
     file = tmp_path / "job.yaml"
     file.write_text(json.dumps(toys.toy_settings(section, key={"env": "NO_KEY"})), "utf-8")
-    assert run("bundle", "--config", str(file)) == 4  # there is no bundle yet
+    assert run("audit", "bundle", "--config", file)[0] == 4  # there is no bundle yet
     config = load_config(file)
     bundle = build_bundle(config)
     assert find_audits(config, bundle.fingerprint) == ()
-    capsys.readouterr()
-    assert run("bundle", "--config", str(file), "--draws", "1000", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["identity"] == bundle.fingerprint
+    code, out, _ = run("audit", "bundle", "--config", file, "--draws", "1000", "--json")
+    found = json.loads(out)
+    assert (code, found["identity"]) == (0, bundle.fingerprint)
     assert {"supremum", "law", "plumbing"} <= {one["test"] for one in found["findings"]}
     assert find_audits(config, bundle.fingerprint) == ("bundle",)
     assert find_audits(config, "another") == ()
@@ -142,9 +136,8 @@ def test_what_has_no_power_has_no_tick(capsys):
         assert Audit.from_dict(values) == audit
 
 
-def test_an_audit_without_power_ends_with_exit_code_3(monkeypatch, capsys):
+def test_an_audit_without_power_ends_with_exit_code_3(monkeypatch, run: Command):
     monkeypatch.chdir(EXAMPLES)
-    assert run("callable", *CALL, "--epsilon", "1.61", "--draws", "4", "--json") == 3
-    told = capsys.readouterr()
-    assert json.loads(told.out)["verdict"] == "no power"
-    assert "so nothing follows" in " ".join(told.err.split())
+    code, out, err = run(*CALL, "--epsilon", "1.61", "--draws", "4", "--json")
+    assert (code, json.loads(out)["verdict"]) == (3, "no power")
+    assert "so nothing follows" in " ".join(err.split())

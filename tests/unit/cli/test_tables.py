@@ -14,7 +14,7 @@ from support.run_reports import make_run_report
 from wordveil.cli.ledger import ledger_table, plain_row
 from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
-from wordveil.cli.release_tables import compact_table, gate_table, release_facts, report_facts, runs_table
+from wordveil.cli.release_tables import gate_table, release_facts, report_facts
 from wordveil.cli.tables import length_facts, price_epsilon, unknown_facts, words_notes
 from wordveil.errors import ConfigError
 from wordveil.measures.preview import UnknownWord
@@ -160,19 +160,6 @@ def test_show_tells_gate_publication_and_frozen():
     assert shown["frozen"].startswith("since 2026-11-21")
     assert shown["interrupted"] == "night-2"
     assert shown["published"] == "nothing yet"
-
-
-def test_the_last_runs_are_shown_and_files_before_and_after():
-    runs = [
-        {"run_id": f"night-{number}", "kind": "sanitise", "input_version": number, "epoch": 1, "state": "finished"}
-        for number in range(12)
-    ]
-    text = shown(runs_table(runs))
-    assert "the last 10 of 12" in text
-    assert "night-11" in text
-    assert "night-1 " not in text
-    counts = {"files_before": 1200, "files": 3, "bytes_before": 5000, "bytes": 4000}
-    assert "1,200" in shown(compact_table({"draws": counts}))
 
 
 def test_words_and_prices_are_said_in_full():

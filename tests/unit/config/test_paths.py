@@ -203,13 +203,6 @@ def test_settings_of_free_text_are_paths_or_known_to_be_none():
     assert {name for model, above in models for name in unmarked(model, above)} == NO_PATHS
 
 
-def test_the_lint_sees_a_path_without_a_mark():
-    class Forgotten(Section):
-        place: str | None = None
-
-    assert [*unmarked(Forgotten, "new.")] == ["new.place"]
-
-
 def test_written_location_may_have_scheme_and_port():
     for path in ("hdfs://name:8020/a", "s3a://bucket/a", "file:/a/b", "abfss://c@account.net/a"):
         assert TypeAdapter(WrittenLocation).validate_python(path) == path

@@ -153,6 +153,9 @@ def test_a_draft_loads_once_it_is_filled_in():
 def test_a_draft_says_the_format(tmp_path):
     for kind in ("parquet", "delta"):
         assert parse_config(filled(draft(kind=kind)), "draft").input.format == kind
+    for has_feed, changes in ((True, "feed"), (False, "scan")):
+        written = yaml.safe_load(draft(kind="delta", is_release=True, has_feed=has_feed))
+        assert written["input"]["changes"] == changes
     (tmp_path / "t" / "_delta_log").mkdir(parents=True)
     assert is_local_delta(f"file:{tmp_path}/t")
     assert not is_local_delta(str(tmp_path))
@@ -207,12 +210,6 @@ def test_a_release_says_how_the_dag_copes():
         check_params(config.input.where, parse_params([]))
         assert 'slice_param to ""' in text
         assert "where" not in text.partition("mechanism:")[0]
-
-
-def test_a_release_reads_the_change_feed_where_it_is_on():
-    for has_feed, changes in ((True, "feed"), (False, "scan")):
-        text = draft(kind="delta", is_release=True, has_feed=has_feed)
-        assert yaml.safe_load(text)["input"]["changes"] == changes
 
 
 def test_a_draft_is_readable_and_shows_what_strict_needs():
