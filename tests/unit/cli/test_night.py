@@ -26,7 +26,7 @@ RESULT = evaluate(GateRules(min_records=10), Measured(released=12))
 PASSED = GateDecision("support", draws_version=2, ledger_version=3, result=RESULT, rules="r", runs=[], fingerprints={})
 FAILED = replace(PASSED, result=evaluate(GateRules(min_records=100), Measured(released=12)))
 VERSIONS = {"publication": 1, "draws_version": 2}
-MANIFEST = {"records": 12, **VERSIONS, "relation": "any_text", "exposes": [], "recovery": None}
+MANIFEST: dict[str, Any] = {"records": 12, **VERSIONS, "relation": "any_text", "exposes": [], "recovery": None}
 PUBLISHED = Publication("/public", "/public/_manifest.json", "d" * 64, {"manifest": MANIFEST, "public_key": "f" * 64})
 PARTS = {"run": REPORT, "gate_release": PASSED, "publish_release": PUBLISHED}
 

@@ -127,11 +127,12 @@ def test_json_lines_are_read_too(tmp_path: Path) -> None:
 
 def test_a_table_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     write(tmp_path)
-    for settings, problem in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"column": "none"}, "generator.texts.column = none: no such column"),
         ({"column": "id"}, "is int64, and texts are needed"),
         ({"format": "json"}, "cannot be read as json"),
-    ):
+    ]
+    for settings, problem in wrong:
         with pytest.raises(InputError, match=problem) as caught:
             list(read_texts(TextsSection(path=str(tmp_path / "texts.parquet"), **settings)))
         assert "cat" not in str(caught.value)

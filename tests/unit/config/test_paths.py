@@ -67,9 +67,9 @@ def write(directory: Path, values: dict[str, Any]) -> Path:
 
 def paths_of(config: Config) -> dict[str, Any]:
     files = {f"mechanism.{name}": place for name, place in config.mechanism.public_files.items()}
-    others = ("mechanism.embedding", "bundle_store", "key.file", "output.path", "output.public", "ledger.path")
-    others = ("input.path", *others, "stream.path", "stream.checkpoint", "spark.delta_jars")
-    return {**files, **{name: attrgetter(name)(config) for name in others}}
+    tables = ("input.path", "output.path", "output.public", "ledger.path", "stream.path", "stream.checkpoint")
+    others = ("mechanism.embedding", "bundle_store", "key.file", "spark.delta_jars")
+    return {**files, **{name: attrgetter(name)(config) for name in (*tables, *others)}}
 
 
 def expected(home: str, conf: str) -> dict[str, str]:

@@ -298,6 +298,6 @@ def test_a_draft_of_files_has_their_format_and_options():
         ("/lake/t.txt", {"format": "text", "options": {"wholetext": "true"}, "id": "file_name", "text": "value"}),
     ):
         found = find_format(path)
-        table = [Column(settings[name], "string") for name in ("text", "id")]
+        table = [Column(str(settings[name]), "string") for name in ("text", "id")]
         written = draft_config(path, table, guess_columns(table, "t"), found.kind, options=found.options)
         assert yaml.safe_load(written)["input"] == {"path": path, "keep": [], **settings}

@@ -163,7 +163,7 @@ def test_values_of_each_type_agree_with_their_texts(kind: pa.DataType, told: str
     parts = {"partitionValues_parsed": struct(c=kind), "stats_parsed": struct(minValues=struct(c=kind))}
     add = struct(partitionValues=MAP, stats=TEXT, **parts)
     for first, second in ((parsed, parsed), (other, parsed), (parsed, other)):
-        row = {"partitionValues": {"c": told}, "partitionValues_parsed": {"c": first}}
+        row: dict[str, Any] = {"partitionValues": {"c": told}, "partitionValues_parsed": {"c": first}}
         row |= {"stats": stats, "stats_parsed": {"minValues": {"c": second}}}
         made = pa.BufferOutputStream()
         pq.write_table(pa.table({"add": pa.array([row], add)}), made, store_schema=False)
