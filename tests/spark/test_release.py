@@ -25,6 +25,7 @@ def lake(spark, workspace: Workspace) -> Lake:
     return Lake(spark, workspace)
 
 
+@pytest.mark.long
 def test_ledger_has_few_files_and_statistics_of_sought_columns(lake: Lake):
     """However many tasks read the texts: a file for each would cost more than the entries in it."""
     rows = from_arrow(lake.spark, corpus(20)).repartition(10)
@@ -115,6 +116,7 @@ def test_a_release_follows_its_input(released: States, monkeypatch: pytest.Monke
         assert all(row in found for row in lake.rows(table))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(VERSION < (4, 0), reason="Spark 3.5 does not merge the tasks of cached frames")
 def test_a_night_of_few_records_has_few_tasks(released: States):
     """A shuffle has 200 by Spark's default. Each costs more than a few records."""
@@ -151,19 +153,6 @@ def test_unchanged_records_compared_by_contents_are_not_redrawn(lake: Lake):
     report = lake.run()
     assert (report.changes, report.records, report.corrected) == ("scan", 0, 0)
     assert lake.draws() == draws
-
-
-def test_slices_are_read_apart_and_never_withdraw_each_other(lake: Lake):
-    config = lake.config(input={"where": "day = :day", "changes": "feed"})
-    lake.write(corpus(9))
-    assert lake.run(config, params={"day": "d0"}).records == 3
-    report = lake.run(config, params={"day": "d1"})
-    assert (report.changes, report.records) == ("scan", 3)
-    lake.write(corpus(12).slice(9, 3))
-    report = lake.run(config, params={"day": "d0"})
-    assert (report.changes, report.records) == ("feed", 1)
-    assert len(texts(lake)) == 7
-    assert {status for status, _, _ in texts(lake).values()} == {"released"}
 
 
 @pytest.mark.long

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from support.releases import Lake, States
-from wordveil.errors import ReleaseError, SparkJobError
+from support.workspaces import corpus
+from wordveil.errors import ReleaseError, SparkJobError, WordveilError
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import publish
 from wordveil.spark.release.verify import verify_by_spark
@@ -45,6 +46,13 @@ def test_tables_that_are_not_what_the_journal_knows_are_refused(released: States
         lake.run()
     with away(lake, lake.ledger), pytest.raises(ReleaseError, match=r"ledger .*: is gone"):
         lake.run()
+    for path in (draws, lake.input):
+        with away(lake, path), pytest.raises(WordveilError, match=str(path)):
+            lake.run()
+    with away(lake, lake.input):
+        lake.write(corpus(8))
+        with pytest.raises(ReleaseError, match="is not the table that the release has read"):
+            lake.run(lake.config(input={"changes": "feed"}))
     # Without its last commit a table is what a backup of an earlier moment would be.
     with (
         away(lake, commit(draws, 1)),
