@@ -5,8 +5,6 @@ said.
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.cluster import find_namespace
-from support.workspaces import WORDS, Workspace, clean_environment, options_set, read_output, write_delta
+from support.workspaces import WORDS, Workspace, options_set, read_output, write_delta
 from wordveil.errors import ConfigError, InputError, SparkJobError, WordveilError
 from wordveil.records.schema import QUARANTINED, RELEASED
 from wordveil.spark.platform.versions import VERSION
@@ -23,8 +20,6 @@ from wordveil.spark.sanitise.job import run_sanitise
 
 CANARY = "zqxbadinputzqx"
 KINDS = pytest.mark.parametrize("kind", ["parquet", "delta"])
-BODY = pytest.mark.parametrize("kind", ["parquet", pytest.param("delta", marks=pytest.mark.long)])
-"""For what a row holds: test_sources.py shows that a Delta table gives the rows of the same Parquet table."""
 
 
 def bodies(count: int) -> list[str]:
@@ -111,14 +106,9 @@ def copied(spark, workspace: Workspace, three_commits: Path) -> Job:
     return job
 
 
-@pytest.mark.parametrize("made", ["create", pytest.param("delete", marks=pytest.mark.long)])
-def test_an_empty_delta_table_gives_an_empty_table(spark, workspace: Workspace, made: str):
+def test_an_empty_delta_table_gives_an_empty_table(spark, workspace: Workspace):
     job = delta_only(spark, workspace)
-    if made == "create":
-        spark.sql(f"CREATE TABLE delta.`{job.path}` (id STRING, body STRING, day STRING) USING delta")
-    else:
-        job.add(records(3))
-        spark.sql(f"DELETE FROM delta.`{job.path}`")
+    spark.sql(f"CREATE TABLE delta.`{job.path}` (id STRING, body STRING, day STRING) USING delta")
     assert job.run().records == 0
     assert job.rows() == []
 
@@ -159,20 +149,7 @@ def test_a_delta_table_whose_column_changed_its_type_is_named(spark, copied: Job
     assert "input.text = body: is of type double" in job.fails(ConfigError)
 
 
-@pytest.mark.long
-def test_undecodable_texts_and_ids_of_a_delta_table(spark, workspace: Workspace):
-    job = delta_only(spark, workspace)
-    rows = (
-        "VALUES ('a', 'waaa', 'd'), ('b', CAST(X'7A71FF' AS STRING), 'd'), "
-        f"(CAST(X'61FFFE' AS STRING), '{CANARY}', 'd')"
-    )
-    spark.sql(f"SELECT * FROM ({rows}) AS t(id, body, day)").write.format("delta").save(str(job.path))
-    report = job.run(output={"path": str(workspace.root / "output")}, input={"keep": []})
-    assert (report.records, report.released, report.quarantined) == (3, 1, {"undecodable": 1, "invalid_id": 1})
-
-
-@BODY
-def test_a_record_of_50_mb(job: Job, kind: str):
+def test_a_record_of_50_mb(job: Job):
     giant = (f"{CANARY} {WORDS[0]} " * (50 * 2**20 // 18))[: 50 * 2**20]
     job.add(pa.table({"id": ["giant", "small"], "body": [giant, WORDS[0]], "day": ["d", "d"]}))
     assert job.run().quarantined == {"oversize": 1}
@@ -192,8 +169,7 @@ def test_a_record_of_a_million_tokens(job: Job):
     assert len(giant["text"].split()) == 1_000_000
 
 
-@BODY
-def test_nulls_everywhere(job: Job, kind: str):
+def test_nulls_everywhere(job: Job):
     columns = {name: pa.array([None] * 3, pa.string()) for name in ("id", "body", "day")}
     job.add(pa.table(columns))
     job.add(pa.table({**columns, "id": pa.array(["a", "b", None])}))
@@ -330,30 +306,3 @@ def test_output_that_cannot_be_created_is_named_before_any_draw(job: Job):
     for place in (job.workspace.root / "file" / "output", Path("/sys/output")):
         message = job.fails(ConfigError, output={"path": str(place)})
         assert f"output.path = {place}: no directory can be created beside it" in message
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not find_namespace(), reason="this machine lets no process have file systems of its own")
-def test_a_read_only_output_is_named(workspace: Workspace):
-    workspace.write_corpus(records(3))
-    place = workspace.root / "disk"
-    place.mkdir()
-    config = workspace.write_config(output={"path": str(place / "output")})
-    shell = f"mount -t tmpfs -o ro none '{place}' && exec \"$@\""
-    command = [
-        *find_namespace(),
-        "sh",
-        "-c",
-        shell,
-        "sh",
-        sys.executable,
-        "-m",
-        "wordveil",
-        "sanitise",
-        "--config",
-        str(config),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
-    assert done.returncode == ConfigError.exit_code, done.stderr
-    assert f"output.path = {place}/output: no directory can be created beside it" in done.stderr
-    assert CANARY not in done.stdout + done.stderr

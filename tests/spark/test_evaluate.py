@@ -94,15 +94,6 @@ def test_attack_finds_authors_only_where_words_are_kept(spark, written: Workspac
     assert cosine["weak"] > cosine["tiny"]
 
 
-def test_evaluation_lacking_author_and_label_notes_what_it_omits(spark, written: Workspace):
-    config = written.config(mechanism=WEAK, text=POLICY)
-    found = evaluate_output(config, lambda: spark)
-    tasks = {score.task for score in found.scores}
-    assert tasks == {"words", "linkage", "terms", "topics", "style", "similarity"}
-    assert any("evaluation.author" in note for note in found.notes)
-    assert any("evaluation.label" in note for note in found.notes)
-
-
 def test_records_are_sampled_first_and_authors_apart(spark, written: Workspace):
     sizes = {"records": 24, "authors": 3, "min_texts": 4}
     config = config_of(written, WEAK, evaluation=sizes)
@@ -147,11 +138,6 @@ def test_rare_authors_limit_attacks_on_authors_alone(spark, workspace: Workspace
     for least, enough in ((5, 1), (21, 0)):  # who is alone cannot be told from others
         assert several[least].counts == AuthorCounts(6, enough, 0)
         assert set(several[least].authors) == {None}
-    found = evaluate_output(config_of(workspace, WEAK, evaluation={"min_texts": 5, "topics": 0}), lambda: spark)
-    assert found.scope[0] == "Measured on 40 of 40 records."
-    assert "0 records of 0 authors, of 1 who have 5 records or more, and 6 in all" in found.scope[1]
-    assert not scores_of(found, "authors")
-    assert scores_of(found, "linkage")
 
 
 def test_what_cannot_be_measured_is_refused(spark, workspace: Workspace):
@@ -188,28 +174,22 @@ def test_no_text_gets_out(spark, written: Workspace, run: Command):
     """
     file = written.write_config(mechanism=WEAK, input={"author": "author"}, text=POLICY, evaluation=SECTION)
     page, report, out = (written.root / name for name in ("page.html", "report.json", "out"))
-    code, shown, noted = run(
-        "evaluate", "--config", file, "--html", page, "--report", report, "--out", out, "--seed", 3, "--json"
-    )
+    code, shown, noted = run("evaluate", "--config", file, "--html", page, "--report", report, "--out", out)
     assert code == 0, noted
-    found = Evaluation.from_dict(json.loads(shown))
-    assert found.facts["seed"] == "3"
-    assert json.loads(report.read_text())["result"] == json.loads(shown)
+    assert "svm-words" in shown
+    assert "internal" in noted
+    assert Evaluation.from_dict(json.loads(report.read_text())["result"]).scores
     files = [page, report, *(path for path in out.rglob("*") if path.is_file())]
     assert len(files) > 2
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
-    code, tables, notes = run("evaluate", "--config", file)
-    assert code == 0
-    assert "svm-words" in tables
-    assert "internal" in notes
     events = [
         path for path in Path(spark.conf.get("spark.eventLog.dir").removeprefix("file:")).rglob("*") if path.is_file()
     ]
     scratch = [path for path in Path(spark.conf.get("spark.local.dir")).rglob("*") if path.is_file()]
     assert events
     contents = b"".join(path.read_bytes() for path in (*events, *scratch, *files))
-    assert CANARY.encode() not in (contents + (shown + noted + tables + notes).encode()).lower()
+    assert CANARY.encode() not in (contents + (shown + noted).encode()).lower()
     assert make_habits()["body"][0].as_py().split()[0].encode() not in b"".join(path.read_bytes() for path in files)
 
 
@@ -263,7 +243,7 @@ def test_a_release_is_measured_against_the_version_that_was_read(spark, states: 
 
 
 def test_the_gate_refuses_a_release_whose_authors_are_found(spark, states: States):
-    """And measures the same when it is asked again, draws nothing, and publishes no figure."""
+    """And draws nothing, and publishes no figure."""
     lake = states.restore("drawn")
     config = release_of(lake, gate={**bounded_by(2.0), "linked": 0.5})
     assert "gate" in config.shown
@@ -275,11 +255,6 @@ def test_the_gate_refuses_a_release_whose_authors_are_found(spark, states: State
     assert (linked.name, str(linked.kind)) == ("linked", "private")
     assert 0.8 < linked.value <= 1
     assert len(lake.draws()) == AUTHORS * TEXTS
-    again = run_gate(release_of(lake, gate={**bounded_by(4.9), "linked": 0.5}), lambda: spark)
-    assert [one.value for one in again.result.results] == [one.value for one in first.result.results]
-    # Who names all of five authors is five times as often right as by chance: the rule could not fail.
-    (vacuous,) = run_gate(release_of(lake, gate=bounded_by(float(AUTHORS))), lambda: spark).result.results
-    assert (vacuous.passed, vacuous.value) == (False, None)
     passing = release_of(lake, gate={"linked": 1.0})
     assert run_gate(passing, lambda: spark).result.passed
     publish(passing, lambda: spark)
@@ -299,10 +274,3 @@ def test_gate_where_authors_are_not_found_lets_the_release_pass(spark, states: S
     assert result.passed
     assert 1 < result.value < 3
     assert linked.passed
-
-
-def test_a_gate_that_cannot_measure_does_not_pass(spark, states: States):
-    """No author has so many texts."""
-    config = release_of(states.restore("drawn"), gate=bounded_by(AUTHORS), evaluation={"min_texts": TEXTS + 1})
-    (result,) = run_gate(config, lambda: spark).result.results
-    assert (result.passed, result.value) == (False, None)

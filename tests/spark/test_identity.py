@@ -11,17 +11,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from support import toys
-from support.workspaces import (
-    EMBEDDING,
-    WORDS,
-    Workspace,
-    clean_environment,
-    corpus,
-    draw_key,
-    options_set,
-    read_output,
-)
+from support.workspaces import Workspace, clean_environment, corpus, draw_key, options_set, read_output
 from wordveil.spark.sanitise.job import run_sanitise
 
 RECORDS = 60
@@ -45,7 +35,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = Workspace(tmp_path_factory.mktemp("identity"))
     workspace.write_corpus(records(), files=2)
     workspace.write_corpus(records().sort_by([("body", "descending")]), "parts", files=7)
-    toys.toy_embedding(WORDS, EMBEDDING.vectors * 0.15).save(workspace.root / "ball")
     return workspace
 
 
@@ -89,55 +78,13 @@ def test_partitions_and_batches_change_nothing_under_strict(spark, filled: Works
 
 
 TIGHT = {"name": "exponential", "epsilon": 3.0, "gamma": 3.0, "neighbours": 12, "tight": True}
-WHOLE = {"name": "exponential", "epsilon": 3.0, "metric": "manhattan"}
 
 
-@pytest.mark.parametrize(
-    ("text", "mechanism"),
-    [
-        pytest.param(STRICT, TIGHT, id="strict-tight"),
-        *(
-            pytest.param(text, mechanism, id=f"{text['profile']}-{name}", marks=pytest.mark.long)
-            for text, mechanism, name in (
-                (STRICT, WHOLE, "whole"),
-                (READABLE, TIGHT, "tight"),
-                (READABLE, WHOLE, "whole"),
-            )
-        ),
-    ],
-)
-def test_partitions_change_nothing_for_a_table_either(spark, filled: Workspace, text, mechanism):
+def test_partitions_change_nothing_for_a_table_either(spark, filled: Workspace):
     """tests/contracts/test_mechanisms.py shows of every mechanism that cuts and orders of batches change nothing."""
-    expected = rows_of(spark, filled, "one", text=text, mechanism=mechanism)
-    assert len(expected) == RECORDS
-    assert {row["privacy"]["mechanism"] for row in expected if row["privacy"]} == {mechanism["name"]}
-    assert rows_of_parts(spark, filled, text=text, mechanism=mechanism) == expected
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        pytest.param({"name": "hyperbolic-fdd", "epsilon": 3.0}, id="fdd"),
-        pytest.param({"name": "hyperbolic-laplace", "epsilon": 12.0}, id="laplace"),
-        pytest.param({"name": "exponential", "epsilon": 3.0, "metric": "hyperbolic", "gamma": 3.0}, id="exponential"),
-    ],
-)
-def test_partitions_change_nothing_in_hyperbolic_space_either(spark, filled: Workspace, mechanism):
-    settings = {
-        "text": {"length": "sample", "n_max": 10},
-        "mechanism": {**mechanism, "embedding": str(filled.root / "ball")},
-    }
-    expected = rows_of(spark, filled, "one", **settings)
-    assert {row["privacy"]["metric"].split(":")[0] for row in expected if row["privacy"]} <= {
-        "hyperbolic",
-        "hyperbolic-capped",
-    }
-    true = 3.0 + 8 if mechanism["name"] == "hyperbolic-fdd" else mechanism["epsilon"]
-    assert {(row["privacy"]["nominal_epsilon"], row["privacy"]["epsilon"]) for row in expected if row["privacy"]} == {
-        (mechanism["epsilon"], true)
-    }
-    assert rows_of_parts(spark, filled, **settings) == expected
+    expected = rows_of(spark, filled, "one", text=STRICT, mechanism=TIGHT)
+    assert {row["privacy"]["mechanism"] for row in expected if row["privacy"]} == {"exponential"}
+    assert rows_of_parts(spark, filled, text=STRICT, mechanism=TIGHT) == expected
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -82,12 +81,6 @@ def test_plain_files_of_any_writer(spark, tmp_path: Path):
     assert_as_spark(spark, tmp_path / "b")
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_unusual_types_are_left_to_spark(tmp_path: Path, name: str):
-    pq.write_table(pa.table({"id": ["a", "b"], name: ODD[name]}), tmp_path / "part.parquet")
-    assert read(tmp_path) is None
-
-
 @pytest.mark.parametrize("values", [["1", "20"], ["2026-11-20", "2026-11-21"], ["01", "1d"], ["nan", "a%20b"]])
 def test_partition_values_are_strings(spark, tmp_path: Path, values: list[str]):
     for value in values:
@@ -98,54 +91,29 @@ def test_partition_values_are_strings(spark, tmp_path: Path, values: list[str]):
     assert assert_as_spark(spark, tmp_path / f"part={values[0]}").partitions == {"kind"}
 
 
-def make_nothing(path: Path) -> None:
-    path.mkdir()
+@pytest.mark.parametrize("folders", [(), ("inner",), ("a=1", "b=1"), ("ID=1",), ("_delta_log", "")])
+def test_other_directories_are_left_to_spark(tmp_path: Path, folders: tuple[str, ...]):
+    table = tmp_path / "table"
+    table.mkdir()
+    for folder in folders:
+        (table / folder).mkdir(exist_ok=True)
+        pq.write_table(PLAIN, table / folder / "part.parquet")
+    assert read(table) is read(table, delta=True) is read(tmp_path / "none") is None
 
 
-def make_text(path: Path) -> None:
-    path.mkdir()
-    (path / "part.parquet").write_text("no Parquet")
+def test_unusual_types_and_other_files_are_left_to_spark(tmp_path: Path):
+    for name, values in ODD.items():
+        pq.write_table(pa.table({"id": ["a", "b"], name: values}), tmp_path / "part.parquet")
+        assert read(tmp_path) is None, name
+    (tmp_path / "part.parquet").write_text("no Parquet")
+    assert read(tmp_path) is None
 
 
-def make_folder(path: Path) -> None:
-    (path / "inner").mkdir(parents=True)
-    pq.write_table(PLAIN, path / "inner" / "part.parquet")
-
-
-def make_uneven(path: Path) -> None:
-    for name in ("a=1", "b=1"):
-        (path / name).mkdir(parents=True)
-        pq.write_table(PLAIN, path / name / "part.parquet")
-
-
-def make_twice(path: Path) -> None:
-    (path / "ID=1").mkdir(parents=True)
-    pq.write_table(PLAIN, path / "ID=1" / "part.parquet")
-
-
-def make_delta(path: Path) -> None:
-    (path / "_delta_log").mkdir(parents=True)
-    pq.write_table(PLAIN, path / "part.parquet")
-
-
-@pytest.mark.parametrize("make", [make_nothing, make_text, make_folder, make_uneven, make_twice, make_delta])
-def test_other_directories_are_left_to_spark(tmp_path: Path, make: Callable[[Path], None]):
-    make(tmp_path / "table")
-    assert read(tmp_path / "table") is None
-    assert read(tmp_path / "table", delta=True) is None
-    assert read(tmp_path / "none") is None
-
-
-@pytest.mark.parametrize(
-    "path", ["hdfs:/lake/a", "s3a://lake/a", "file://host/a", "//host/a", "/lake/*", "/lake/{a,b}", "/lake/ü"]
-)
-def test_paths_that_hadoop_reads_otherwise_are_left_to_spark(path: str):
-    assert not local_paths._PLAIN_PATH.fullmatch(path)
-
-
-@pytest.mark.parametrize("path", ["a", "lake/a b", "/lake/ds=2026-11-20", "file:/lake/a", "file:///lake/a"])
-def test_paths_of_this_machine(path: str):
-    assert local_paths._PLAIN_PATH.fullmatch(path)
+def test_paths_that_hadoop_reads_otherwise_are_left_to_spark():
+    for path in ("a", "lake/a b", "/lake/ds=2026-11-20", "file:/lake/a", "file:///lake/a"):
+        assert local_paths._PLAIN_PATH.fullmatch(path), path
+    for path in ("hdfs:/lake/a", "s3a://lake/a", "file://host/a", "//host/a", "/lake/*", "/lake/{a,b}", "/lake/ü"):
+        assert not local_paths._PLAIN_PATH.fullmatch(path), path
 
 
 def test_delta_at_its_latest_version(spark, tmp_path: Path):

@@ -49,26 +49,6 @@ def assert_as_spark(lake: Lake, config: Any) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_the_state_is_the_same_without_spark(released: States):
-    """Of a table that was published before its input was edited and records withdrawn, over a log with a checkpoint.
-
-    tests/e2e/test_release_cli.py shows it of one whose withdrawn records are gone.
-    """
-    lake = released.restore("published")
-    config = lake.config()
-    delta_table.DeltaTable(lake.spark, str(lake.home / "journal"), "journal")._log()[0].checkpoint()
-    assert list((lake.home / "journal" / "_delta_log").glob("*.checkpoint.parquet"))
-    lake.sql("UPDATE {input} SET body = IF(id = 'r00001', 'zebra apple', NULL) WHERE id IN ('r00001', 'r00005')")
-    lake.delete("id = 'r00002'")
-    lake.run(config, full_snapshot=True)
-    withdraw(config, lambda: lake.spark, ["r00003", "r00004"])
-    found = assert_as_spark(lake, config)
-    assert found["records"] == {"quarantined": 1, "released": 4, "withdrawn": 3}
-    still = found["withdrawn"]
-    assert (still["records"], still["in_draws"], still["in_public_table"], still["gone"]) == (3, 3, 3, False)
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("partition_by", [["day"], []])
 def test_the_state_is_the_same_until_a_withdrawn_record_is_gone(
     released: States, monkeypatch: pytest.MonkeyPatch, partition_by: list[str]

@@ -176,15 +176,6 @@ def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkey
     assert [path for path in (*logs, *scratch) if CANARY.encode() in path.read_bytes()] == []
 
 
-def test_words_need_no_rows(spark, keyless: Workspace):
-    damage(keyless.write_corpus(corpus(2000)) / "part-0.parquet")
-    found = preview_of(spark, keyless, None, f"{WORDS[3]},{WORDS[9].upper()}")
-    assert found.sample is None
-    assert [(item.word, item.epsilon) for item in found.words] == [
-        (word, e) for word in (WORDS[3], WORDS[9]) for e in (2.0, 4.0, 8.0)
-    ]
-
-
 def test_an_empty_table_is_sampled(spark, workspace: Workspace):
     workspace.write_corpus(corpus(1).slice(0, 0))
     values = preview_of(spark, workspace, 10).sample.to_dict()
@@ -208,15 +199,3 @@ def test_what_cannot_be_shown_is_refused_before_spark(workspace: Workspace):
     with pytest.raises(ConfigError, match="at least one word"):
         check_preview(config, None, " , ")
     assert [item.word for item in check_preview(config, None, f"zorblax,{WORDS[3]}").unknown] == ["zorblax"]
-
-
-def test_a_table_says_which_columns_are_partitions(spark, workspace: Workspace):
-    path = workspace.root / "nested" / "ds=2026-01-01"
-    path.mkdir(parents=True)
-    pq.write_table(pa.table({"ticket_id": pa.array([1], pa.int64()), "body": ["x"]}), path / "p.parquet")
-    found = read_columns(lambda: spark, str(path.parent))
-    assert [(column.name, column.type, column.partition) for column in found] == [
-        ("ticket_id", "bigint", False),
-        ("body", "string", False),
-        ("ds", "string", True),
-    ]

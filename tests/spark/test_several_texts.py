@@ -81,10 +81,9 @@ def test_nested_fields_and_other_types(spark, workspace: Workspace):
         with pytest.raises(ConfigError) as error:
             make_plan(workspace.config(input={"text": text}), lambda: spark)
         assert fault in str(error.value)
-    for text in ("message.subject", "a.b", "`a.b`"):
-        one = workspace.config(input={"text": text}, output={"path": str(workspace.root / text)})
-        assert run_sanitise(one, lambda: spark).released == 3
-        assert "text" in read_output(workspace.root / text)[0]
+    one = workspace.config(input={"text": "message.subject"}, output={"path": str(workspace.root / "one")})
+    assert run_sanitise(one, lambda: spark).released == 3
+    assert "text" in read_output(workspace.root / "one")[0]
 
 
 @pytest.mark.usefixtures("newest_spark")

@@ -4,17 +4,14 @@ read.
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import yaml
 
 from support.workspaces import Workspace, corpus, read_input, read_output, write_delta
 from wordveil.assembly.bundles import build_bundle
-from wordveil.cli import app
 from wordveil.errors import ConfigError, InputError
 from wordveil.input.source import Source
 from wordveil.spark.input.inspect import read_columns
@@ -203,7 +200,6 @@ def test_a_change_data_feed_that_was_off_is_named_with_its_fix(spark, tmp_path: 
 
 
 def test_a_condition_filters_with_parameters(spark, workspace: Workspace):
-    """test_the_command_line_takes_parameters does so with a Delta table."""
     workspace.write_corpus(corpus(30))
     before = spark.conf.get(BIND_LATE, None)
     config = workspace.config(input={"where": "day = :ds and id >= :least -- of the day"})
@@ -216,13 +212,9 @@ def test_a_condition_filters_with_parameters(spark, workspace: Workspace):
     assert spark.sql("SHOW VIEWS LIKE 'wordveil*'").isEmpty()
 
 
-@pytest.mark.parametrize("kind", ["delta", pytest.param("parquet", marks=pytest.mark.long)])
-def test_a_sample_of_what_the_condition_lets_in(spark, workspace: Workspace, kind: str):
-    if kind == "delta":
-        from_arrow(spark, corpus(40)).repartition(4).write.format("delta").save(str(workspace.root / "corpus"))
-    else:
-        workspace.write_corpus(corpus(40), files=4)
-    config = workspace.config(input={"format": kind, "where": "note >= :least", "keep": ["note"]})
+def test_a_sample_of_what_the_condition_lets_in(spark, workspace: Workspace):
+    from_arrow(spark, corpus(40)).repartition(4).write.format("delta").save(str(workspace.root / "corpus"))
+    config = workspace.config(input={"format": "delta", "where": "note >= :least", "keep": ["note"]})
     build_bundle(config)
     found = make_preview(check_preview(config, 12, None), lambda: spark, params={"least": "25"}).sample
     assert found is not None
@@ -272,24 +264,3 @@ def test_parameters_are_checked_before_spark_starts(workspace: Workspace):
             call(config, no_session, params={"ds": "x", "dd": "y"})
     with pytest.raises(ConfigError, match=r"--param = ds: input\.where does not use :ds\. Remove it"):
         run_sanitise(workspace.config(), no_session, params={"ds": "x"})
-
-
-def test_the_command_line_takes_parameters(spark, workspace: Workspace, capfd, monkeypatch):
-    monkeypatch.setattr(app.signal, "signal", lambda *_: None)  # the tests keep their own handlers
-    write_delta(corpus(30), workspace.root / "corpus")
-    file = workspace.write_config(input={"format": "delta", "where": "day = :ds and id < :most"})
-    build_bundle(workspace.config())
-    given = ["--config", str(file), "--json", "--param", "ds=d1", "--param", "most=r00015"]
-    app.app(args=["plan", *given, "--sample", "100"], standalone_mode=False)
-    assert json.loads(capfd.readouterr().out)["sample"]["table_rows"] == 5
-    app.app(args=["sanitise", *given], standalone_mode=False)
-    assert json.loads(capfd.readouterr().out)["records"] == 5
-    with pytest.raises(ConfigError, match="--param = 1: should be NAME=VALUE"):
-        app.app(args=["plan", "--config", str(file), "--param", "1=2"], standalone_mode=False)
-
-
-def test_a_first_configuration_of_a_delta_table(spark, tmp_path: Path, written: Path, monkeypatch):
-    monkeypatch.setattr(app.signal, "signal", lambda *_: None)
-    app.app(args=["init", "--from", str(written), "--output", str(tmp_path / "job.yaml")], standalone_mode=False)
-    drafted = yaml.safe_load((tmp_path / "job.yaml").read_text())["input"]
-    assert (drafted["path"], drafted["format"], drafted["id"], drafted["text"]) == (str(written), "delta", "id", "body")

@@ -47,14 +47,14 @@ _PACKED = {
 @contextlib.contextmanager
 def options_set(spark: Any, options: Mapping[str, str]) -> Iterator[None]:
     """Give the session other options meanwhile."""
-    before = {name: spark.conf.get(name) for name in options}
+    before = {name: spark.conf.get(name, None) for name in options}
     try:
         for name, value in options.items():
             spark.conf.set(name, value)
         yield
     finally:
         for name, value in before.items():
-            spark.conf.set(name, value)
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 @contextlib.contextmanager
