@@ -23,6 +23,7 @@ from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.session import ENCRYPTION, build_session
 from wordveil.spark.release.night import run_night
+from wordveil.spark.release.run import run_release
 from wordveil.spark.release.stream import run_stream
 
 WORD, ID = "zqxcanary", "zqxid"
@@ -52,15 +53,17 @@ def add(path: Path, rows: list[tuple[str, str]], *, hidden: bool = True) -> None
     write_deltalake(path, pa.table({**table, **same}), mode="append", configuration=properties)
 
 
-def follow(lake: Lake, config: Any, options: dict[str, Any]) -> None:
-    """Nights of one kind: a first one, one after changes, and one over other budgets with a repeated id."""
+def follow(lake: Lake, config: Any, options: dict[str, Any], *, is_short: bool) -> None:
+    """A run of one kind, a night after changes, and, unless it is to be short, one over other budgets."""
     add(lake.input, [(str(number), f"first{number}") for number in range(6)])
-    run_night(config(), lambda: lake.spark, **options)
+    run_release(config(), lambda: lake.spark, **options)
     lake.update(f"id = '{ID}1'", body=f"{WORD}edited")
     lake.update(f"id = '{ID}2'", body=f"{WORD}moved", day="d1")
     lake.delete(f"id = '{ID}3'")
     add(lake.input, [("9", "new"), ("4", "repeated")])
     run_night(config(), lambda: lake.spark, **options)
+    if is_short:
+        return
     budgets = {"unit": "pure", "relation": "any_text", "record": 1e9, "delta": 0.9, "on_exceeded": "keep_last"}
     run_night(config(budgets=budgets), lambda: lake.spark, **options)
 
@@ -109,7 +112,8 @@ def main() -> None:
             found["message"] = message_of(lambda lake=lake: lake.run())
         else:
             given, options_of_kind = KINDS[kind]
-            follow(lake, lambda lake=lake, given=given, **more: lake.config(input=given, **more), options_of_kind)
+            config = lambda lake=lake, given=given, **more: lake.config(input=given, **more)
+            follow(lake, config, options_of_kind, is_short=kind == "feed")
         look(kind)
     print(json.dumps(found))
 
