@@ -93,10 +93,14 @@ def call_first_task(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Run what is asked for until standard input ends."""
     with os.fdopen(int(sys.argv[4]), "w") as answers:
+        clean: DagBag | None = None
         for line in sys.stdin:
             try:
-                # A new DagBag each time: a run leaves its parameters in the DAG.
-                answer = run(BundleDagBag(sys.argv[3], bundle_path=Path(sys.argv[3])), json.loads(line))
+                order = json.loads(line)
+                # A run leaves its parameters in the DAG, a call of its first task nothing.
+                bag = clean or BundleDagBag(sys.argv[3], bundle_path=Path(sys.argv[3]))
+                clean = bag if order["first_task_alone"] else None
+                answer = run(bag, order)
             except Exception as error:
                 answers.write(json.dumps({"broken": repr(error)}) + "\n")
                 answers.flush()

@@ -72,6 +72,7 @@ print(json.dumps({"rows": spark.read.format("delta").load(path).count(), "option
     assert len(delta.fetched_jars(str(ivy))) == 2
 
 
+@pytest.mark.long
 def test_jars_that_cannot_be_fetched_are_a_clear_error(tmp_path: Path):
     code = """
 options = {"spark.jars.ivy": sys.argv[1], "spark.jars.ivySettings": sys.argv[1] + "/none.xml"}
@@ -89,6 +90,7 @@ def test_a_failed_start_and_a_failed_job_name_spark_s_log(tmp_path: Path):
 import os
 from wordveil.errors import SparkJobError
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.jvm import java_class
 os.environ["JAVA_HOME"] = "/nowhere"
 refused = [refusal(SparkSection(master="local[1]"))]
 del os.environ["JAVA_HOME"]
@@ -97,6 +99,8 @@ refused.append(refusal(SparkSection(master="local[1]", options={"spark.serialize
 # Java keeps the options that it was started with.
 options = {"spark.serializer": "org.apache.spark.serializer.JavaSerializer"}
 spark = build_session(SparkSection(master="local[1]", options=options), is_short=True)
+java_class(spark, "scala.Predef").println("Deleted 3 files")  # as Delta's VACUUM does
+java_class(spark, "java.lang.System").out.println("a library's word")
 try:
     with job_errors():
         spark.range(3).selectExpr("raise_error(concat('zqxcanary', id))").collect()
@@ -121,6 +125,7 @@ print(json.dumps([*refused, failed, lacking, without_jars]))
     assert f"{kind}. Spark's log, without values of records, is " in failed
     text = Path(failed.rsplit(" is ", 1)[1].rstrip(".")).read_text("utf-8")
     assert "\n  at org.apache.spark." in text
+    assert "Deleted 3 files" in text
     assert "zqxcanary" not in text
     # And a session that runs without Delta is not used.
     assert "but the Spark session has no Delta extension. Start it with spark.sql.extensions=io.delta.sql" in lacking
@@ -137,6 +142,7 @@ def test_a_session_that_nobody_asked_about_leaves_no_log(tmp_path: Path):
     assert list(tmp_path.glob("wordveil-*")) == []
 
 
+@pytest.mark.long
 def test_under_spark_submit_java_prints_to_the_log_alone(tmp_path: Path):
     import pyspark
 
@@ -300,10 +306,3 @@ def test_without_delta_spark_the_install_line_is_told(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "delta", None)
     with pytest.raises(PlatformError, match=r"delta-spark is not installed.*pip install 'wordveil\[spark\]'"):
         delta.delta_options({}, None, submitted=False)
-
-
-def test_other_packages_are_fetched_beside_delta(tmp_path: Path):
-    options = delta.delta_options(
-        {"spark.jars.ivy": str(tmp_path), "spark.jars.packages": "a:b:1,c:d:2"}, None, submitted=False
-    )
-    assert options["spark.jars.packages"] == f"a:b:1,c:d:2,{delta.artifact()}"

@@ -28,7 +28,6 @@ import pytest
 
 from support.hostile_texts import HOSTILE, MOST_BYTES, random_texts
 from support.releases import EXPONENTIAL, Lake
-from support.repository import ROOT
 from support.workspaces import WORDS, Workspace, packed_session
 from wordveil.assembly.bundles import build_bundle
 from wordveil.records.schema import STATISTICS
@@ -238,14 +237,6 @@ def test_reports_are_the_same_but_for_internal_figures(request: pytest.FixtureRe
     same(seen, lambda one: [without(report.to_dict()) for report in one.reports])
     for name in INTERNAL:
         assert len({one.reports[0].to_dict()[name] for one in seen.values()}) == len(seen), name
-
-
-def test_what_follows_the_texts_is_documented_as_internal():
-    document = (ROOT / "docs" / "threat-model.md").read_text()
-    internal = document.split("## Internal results")[1].split("\n## ")[0]
-    assert "the run report" in internal
-    assert "words, unknown words and the unknown rate" in internal
-    assert "event log" in internal
 
 
 @pytest.mark.long
