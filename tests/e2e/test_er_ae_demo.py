@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -49,23 +48,6 @@ def test_the_configurations_fit_each_other_and_the_script(demo: ModuleType):
     assert demo.N_MAX % training.shape.length == 0
 
 
-def test_the_words_are_the_most_frequent_ones(demo: ModuleType, tmp_path: Path):
-    demo.make_embedding(tmp_path / "embedding")
-    made, whole = load(str(tmp_path / "embedding")), load(DEMO)
-    assert made.words.to_pylist() == whole.words.to_pylist()[: demo.WORDS]
-    assert np.array_equal(made.vectors, whole.vectors[: demo.WORDS])
-
-
-def test_demo_sentences_fill_several_sequences_and_are_not_cut(demo: ModuleType, tmp_path: Path):
-    table = demo.make_corpus(tmp_path / "corpus")
-    assert table.num_rows == demo.SENTENCES > max(demo.SHOWN)
-    assert pq.read_table(tmp_path / "corpus").equals(table)
-    codec = Codec(with_profile("strict", n_max=1000), Vocabulary(load(DEMO).words))
-    words = codec.encode(table.column("body").combine_chunks()).words
-    assert words.min() > demo.N_MAX / 2
-    assert (words <= demo.N_MAX).mean() > 0.95  # the script counts words as a reader would
-
-
 def test_generator_text_written_alone_is_shown_with_what_returns(demo: ModuleType, capsys: pytest.CaptureFixture[str]):
     embedding = load(DEMO)
     weights = make_repeating_weights(embedding, demo.N_MAX // 2)
@@ -91,17 +73,6 @@ def test_the_price_that_is_shown_is_that_of_the_rows(demo: ModuleType, capsys: p
     assert f"{price * demo.N_MAX:,.0f}" in shown
     assert "99.995%" in shown  # sigma(10) is 0.99995
     assert "s = 8,002 symbols" in shown
-
-
-def test_a_generator_that_is_there_is_not_trained_again(
-    demo: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    calls: list[list[str]] = []
-    monkeypatch.setattr(demo, "app", lambda args, standalone_mode: calls.append(args))
-    demo.train_generator(tmp_path / "generator.npz")
-    (tmp_path / "generator.npz").touch()
-    demo.train_generator(tmp_path / "generator.npz")
-    assert calls == [["train", "--config", str(demo.TRAINING)]]
 
 
 def run_demo(directory: Path) -> str:

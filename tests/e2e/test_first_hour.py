@@ -50,14 +50,6 @@ def test_a_table_becomes_a_configuration_that_plans(
     assert [(word["word"], word["rule"]) for word in json.loads(out)["unknown_words"]] == [("zorblax", "mask")]
 
 
-def test_a_table_that_is_not_there_is_named(spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(workspace.root)
-    code, _, err = run("init", "--from", "none")
-    assert code == 4
-    assert f"--from = {workspace.root}/none: there is no such file or directory" in err
-    assert not (workspace.root / "job.yaml").exists()
-
-
 def test_release_made_from_delta_table_plans_as_the_dag_does(
     spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch
 ):
@@ -95,11 +87,3 @@ def test_release_made_from_delta_table_plans_as_the_dag_does(
     assert code == 4
     assert f"--from = {workspace.root / 'plain'}: is a Parquet table, and a release reads a Delta table" in err
     assert not (workspace.root / "other.yaml").exists()
-
-
-def test_lines_of_json_become_a_configuration(workspace: Workspace, run: Command, monkeypatch):
-    monkeypatch.chdir(workspace.root)
-    (workspace.root / "t.jsonl").write_text('{"id": 1, "body": "x"}\n')
-    code, _, err = run("init", "--from", "t.jsonl")
-    assert code == 0, err
-    assert "format: json" in (workspace.root / "job.yaml").read_text()

@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer.main
 
 from support.commands import Commands, list_commands, wordveil_group
 from support.hostile_texts import NAMES
@@ -25,27 +24,9 @@ from support.releases import Lake, read_delta
 from support.workspaces import KEY, Workspace, clean_environment, corpus, delta_jars, write_delta
 from wordveil.assembly import local_paths
 from wordveil.assembly.local_state import read_local_state
-from wordveil.cli import key as key_commands
 from wordveil.cli import output
 from wordveil.config.load import load_config
 from wordveil.crypto.keys import encode_public_key, load_key
-
-# The command in a process of its own, whose Java prints as Delta's VACUUM does, and worse.
-NOISY = """
-import sys
-from wordveil.cli.app import main
-from wordveil.spark.platform import session
-from wordveil.spark.platform.jvm import java_class
-build = session.build_session
-def build_noisy(*arguments, **options):
-    spark = build(*arguments, **options)
-    java_class(spark, "scala.Predef").println("Deleted 3 files")
-    java_class(spark, "java.lang.System").out.println("a library's word")
-    return spark
-session.build_session = build_noisy
-main(sys.argv[1:])
-"""
-
 
 AUTHORS = ("\x1b]8;;http://evil\x07z", '=HYPERLINK("x")', "[/red]", "a\r\nwordveil: done")
 DAY, SHOWN_DAY = "[conceal]\u202eday", r"[conceal]\u202eday"
@@ -304,10 +285,10 @@ def count_terms(lake: Lake, call: Commands) -> None:
 
 
 def verify(lake: Lake, call: Commands, published: dict[str, Any]) -> None:
-    """In a process and a session of its own, and after each kind of damage."""
+    """With Spark and without Java, and after each kind of damage."""
     pinned = ("--public-key", published["public_key"])
     table = ("release", "verify", "--table", lake.public)
-    found = json.loads(run_process("-c", NOISY, *table, *pinned, "--delta-jars", delta_jars(), "--json"))
+    found = call.read(*table, *pinned)
     assert found["pinned"] is True
     assert found["recovery"]["uniform"]["before"] == float(published["manifest"]["recovery"]["uniform"]["before"])
     out, err = call(*table)
@@ -390,13 +371,3 @@ def freeze(lake: Lake, call: Commands, config: Path) -> None:
     public_key = load_key(str(lake.workspace.write_key("key", KEY)), None).signing_key("support")
     assert "has been frozen since" in call("release", "publish", "-c", config, code=9)[1]
     call("release", "verify", "--table", lake.public, "--public-key", encode_public_key(public_key))
-
-
-def test_commands_are_found_by_their_option():
-    new = typer.Typer()
-    new.command("plain")(lambda: None)
-    new.command("other")(key_commands.fingerprint)
-    outer = typer.Typer()
-    outer.add_typer(new, name="group")
-    outer.command("top")(lambda: None)
-    assert list(list_commands(typer.main.get_command(outer), "--json")) == ["group other"]

@@ -23,9 +23,7 @@ from wordveil.spark.sanitise.job import run_sanitise
 
 POLICY = {"profile": "strict", "n_max": 24}
 DOC = ROOT / "docs" / "in-code.md"
-
-
-sanitise_own = partial(sanitise, own_rows=True)
+sanitise_own = partial(sanitise, own_rows=True, id="id", text="body", policy=POLICY)
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +80,6 @@ def test_bad_rows_of_a_frame_are_quarantined(spark, workspace: Workspace, bundle
         spark.createDataFrame(rows, "id string, body string"),
         bundle=bundle.parent,  # its store
         run=Run.throwaway(),
-        id="id",
-        text="body",
-        policy=POLICY,
         max_bytes=4000,
     )
     found = {(row["id"], row["reason"], row["text"] is None) for row in frame.collect()}
@@ -146,7 +141,7 @@ def test_throwaway_keys_differ_and_leave_nothing(spark, workspace: Workspace, bu
         run = Run.throwaway()
         assert run.release.startswith("throwaway-")
         frame = spark.createDataFrame([("a", "x " * 20)], "id string, body string")
-        row = sanitise_own(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY).first()
+        row = sanitise_own(frame, bundle=bundle, run=run).first()
         assert row["privacy"]["release_id"] == run.release
         texts.append(row["text"])
     assert texts[0] != texts[1]
@@ -156,7 +151,7 @@ def test_throwaway_keys_differ_and_leave_nothing(spark, workspace: Workspace, bu
 def test_a_run_is_recorded_before_it_draws(spark, workspace: Workspace, bundle: Path):
     run = recorded(workspace, run_id="night-1")
     frame = spark.createDataFrame([("a", "raw secret words")], "id string, body string")
-    sanitise_own(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY)  # nothing is drawn yet
+    sanitise_own(frame, bundle=bundle, run=run)  # nothing is drawn yet
     file = workspace.root / "runs" / "tests" / "night-1.json"
     content = json.loads(file.read_text())
     assert content["run_id"] == "night-1"
@@ -166,39 +161,23 @@ def test_a_run_is_recorded_before_it_draws(spark, workspace: Workspace, bundle: 
     assert KEY not in file.read_text()
     assert KEY not in repr(run)
     before = file.read_bytes()
-    sanitise_own(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY)  # once more in the same terms
+    sanitise_own(frame, bundle=bundle, run=run)  # once more in the same terms
     assert file.read_bytes() == before
 
 
 def test_a_release_keeps_bundle_policy_and_key(spark, workspace: Workspace, bundle: Path):
     frame = spark.createDataFrame([("a", "x")], "id string, body string")
-    sanitise_own(frame, bundle=bundle, run=recorded(workspace), id="id", text="body", policy=POLICY)
+    sanitise_own(frame, bundle=bundle, run=recorded(workspace))
     with pytest.raises(ConfigError, match="policy_fingerprint is"):
-        sanitise_own(
-            frame, bundle=bundle, run=recorded(workspace), id="id", text="body", policy={**POLICY, "n_max": 25}
-        )
+        sanitise_own(frame, bundle=bundle, run=recorded(workspace), policy={**POLICY, "n_max": 25})
     other = build_bundle(workspace.config(mechanism={"epsilon": 5.0})).path
     with pytest.raises(ConfigError, match="mechanism_fingerprint is"):
-        sanitise_own(frame, bundle=other, run=recorded(workspace), id="id", text="body", policy=POLICY)
+        sanitise_own(frame, bundle=other, run=recorded(workspace))
     workspace.write_key("other", "0123456789abcdef" * 4)
     with pytest.raises(ConfigError, match="key_fingerprint is"):
-        sanitise_own(
-            frame,
-            bundle=bundle,
-            run=recorded(workspace, key_file=str(workspace.root / "other")),
-            id="id",
-            text="body",
-            policy=POLICY,
-        )
+        sanitise_own(frame, bundle=bundle, run=recorded(workspace, key_file=str(workspace.root / "other")))
     assert len(list((workspace.root / "runs" / "tests").glob("*.json"))) == 1
-    sanitise_own(
-        frame,
-        bundle=bundle,
-        run=recorded(workspace, release="another"),
-        id="id",
-        text="body",
-        policy={**POLICY, "n_max": 25},
-    )
+    sanitise_own(frame, bundle=bundle, run=recorded(workspace, release="another"), policy={**POLICY, "n_max": 25})
 
 
 def test_no_key_no_recorded_run(workspace: Workspace):
@@ -212,16 +191,16 @@ def test_all_faults_of_the_arguments_are_told_at_once(spark, bundle: Path):
     frame = spark.createDataFrame([("a", "x")], "id string, body string")
     with pytest.raises(ConfigError) as error:
         sanitise_own(
-            frame, bundle=bundle, run=Run.throwaway(), id="id", text="id", policy={"profile": "strict", "lenght": "pad"}
+            frame, bundle=bundle, run=Run.throwaway(), text="id", policy={"profile": "strict", "lenght": "pad"}
         )
     assert "input.text = id: is also the id column" in str(error.value)
     assert "Did you mean length?" in str(error.value)
     with pytest.raises(ConfigError, match=r"no such column. Did you mean body\?"):
-        sanitise_own(frame, bundle=bundle, run=Run.throwaway(), id="id", text="bodi", policy=POLICY)
+        sanitise_own(frame, bundle=bundle, run=Run.throwaway(), text="bodi")
     with pytest.raises(ConfigError, match="n_max"):
-        sanitise_own(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body")
+        sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", own_rows=True)
     with pytest.raises(BundleError, match=r"was built with padding, and text\.length is as_is"):
-        sanitise_own(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy={"profile": "readable"})
+        sanitise_own(frame, bundle=bundle, run=Run.throwaway(), policy={"profile": "readable"})
 
 
 def test_sessions_are_checked_and_not_set(spark, bundle: Path):
@@ -232,7 +211,7 @@ def test_sessions_are_checked_and_not_set(spark, bundle: Path):
     for option, value in options.items():
         with options_set(spark, {option: value}):
             with pytest.raises(PlatformError, match=re.escape(f"{option} = {value}")):
-                sanitise_own(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy=POLICY)
+                sanitise_own(frame, bundle=bundle, run=Run.throwaway())
             assert spark.conf.get(option) == value
     assert spark.conf.get(name) == before
 

@@ -86,10 +86,6 @@ def test_nothing_is_written_into_a_release_or_a_delta_table(released: States):
         with pytest.raises(ConfigError, match=message):
             lake.run(lake.config(**{**other, **sections}))
     assert sorted(lake.root.rglob("*")) == before
-    # A ledger that is there serves further releases where it is: earlier versions made it anywhere.
-    moved = lake.home / "ledger"
-    lake.ledger.rename(moved)
-    assert lake.run(lake.config(**other, ledger={"path": str(moved)})).released == 8, "one ledger for both"
 
 
 def test_a_first_run_that_failed_leaves_nothing_in_the_way(released: States, monkeypatch: pytest.MonkeyPatch):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.workspaces import WORDS, Workspace, corpus, random_texts, read_output
-from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
+from wordveil.errors import ConfigError, OutputExistsError, SparkJobError
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.spark.platform.session import OPTIONS
 from wordveil.spark.platform.versions import VERSION
@@ -69,23 +69,22 @@ def test_every_file_of_an_output_is_parquet(spark, workspace: Workspace):
     """Readers such as polars and DuckDB take all files of a directory, hidden ones too."""
     table = corpus(30)
     workspace.write_corpus(table)
-    for overwrite, output in ((False, {"partition_by": ["day"]}), (True, {})):
-        run(spark, workspace.config(output=output), overwrite=overwrite)
-        place = workspace.root / "output"
-        files = [path for path in place.rglob("*") if path.is_file()]
-        assert files
-        assert {path.suffix for path in files} == {".parquet"}
-        assert not [path.name for path in files if path.name.startswith((".", "_"))]
-        read = ds.dataset(place, partitioning="hive", exclude_invalid_files=False, ignore_prefixes=[]).to_table()
-        assert sorted(read["id"].to_pylist()) == table["id"].to_pylist()
-        assert {day.as_py() for day in read["day"].unique()} == {"d0", "d1", "d2"}
-        for path in files:  # the checksums of pages that Hadoop's own stood beside
-            assert pq.ParquetFile(path, page_checksum_verification=True).read().num_rows > 0
-            raw = bytearray(path.read_bytes())
-            raw[200] ^= 1
-            path.write_bytes(raw)
-            with pytest.raises(OSError, match="CRC checksum"):
-                pq.ParquetFile(path, page_checksum_verification=True).read()
+    run(spark, workspace.config(output={"partition_by": ["day"]}))
+    place = workspace.root / "output"
+    files = [path for path in place.rglob("*") if path.is_file()]
+    assert files
+    assert {path.suffix for path in files} == {".parquet"}
+    assert not [path.name for path in files if path.name.startswith((".", "_"))]
+    read = ds.dataset(place, partitioning="hive", exclude_invalid_files=False, ignore_prefixes=[]).to_table()
+    assert sorted(read["id"].to_pylist()) == table["id"].to_pylist()
+    assert {day.as_py() for day in read["day"].unique()} == {"d0", "d1", "d2"}
+    for path in files:  # the checksums of pages that Hadoop's own stood beside
+        assert pq.ParquetFile(path, page_checksum_verification=True).read().num_rows > 0
+        raw = bytearray(path.read_bytes())
+        raw[200] ^= 1
+        path.write_bytes(raw)
+        with pytest.raises(OSError, match="CRC checksum"):
+            pq.ParquetFile(path, page_checksum_verification=True).read()
 
 
 def diameter(workspace: Workspace) -> float:
@@ -144,20 +143,19 @@ def test_a_public_output_has_only_what_may_be_passed_on(spark, workspace: Worksp
     table = pa.concat_tables([table, table.slice(1, 1)])  # one id twice
     workspace.write_corpus(table, files=3)
     whole, public = (workspace.root / name for name in ("whole", "public"))
-    for order in ("hashed", "input"):
-        reports = [
-            run(spark, workspace.config(output={"path": str(path), "order": order, **only}), overwrite=True)
-            for path, only in ((whole, {}), (public, {"public_only": True}))
-        ]
-        assert reports[0].quarantined == reports[1].quarantined == {"null_text": 8, "duplicate_id": 2}
-        assert (reports[0].tokens, reports[0].exposes) == (reports[1].tokens, reports[1].exposes)
-        assert [any("the output is internal" in note for note in report.notes) for report in reports] == [True, False]
-        every, rows = (ds.dataset(path).to_table().to_pylist() for path in (whole, public))
-        assert list(rows[0]) == ["id", "day", "text", "privacy"]
-        released = [row for row in every if row["status"] == "released"]
-        assert len(released) == 31
-        assert rows == [{name: row[name] for name in rows[0]} for row in released]
-        assert "presence" in rows[0]["privacy"]["exposes"], "that a record is missing may follow from its text"
+    reports = [
+        run(spark, workspace.config(output={"path": str(path), **only}))
+        for path, only in ((whole, {}), (public, {"public_only": True}))
+    ]
+    assert reports[0].quarantined == reports[1].quarantined == {"null_text": 8, "duplicate_id": 2}
+    assert (reports[0].tokens, reports[0].exposes) == (reports[1].tokens, reports[1].exposes)
+    assert [any("the output is internal" in note for note in report.notes) for report in reports] == [True, False]
+    every, rows = (ds.dataset(path).to_table().to_pylist() for path in (whole, public))
+    assert list(rows[0]) == ["id", "day", "text", "privacy"]
+    released = [row for row in every if row["status"] == "released"]
+    assert len(released) == 31
+    assert rows == [{name: row[name] for name in rows[0]} for row in released]
+    assert "presence" in rows[0]["privacy"]["exposes"], "that a record is missing may follow from its text"
 
 
 def test_undecodable_strings_are_refused_before_python(spark, workspace: Workspace):
@@ -171,18 +169,6 @@ def test_undecodable_strings_are_refused_before_python(spark, workspace: Workspa
     read = ds.dataset(workspace.root / "output").to_table(columns=["id", "reason"])
     found = zip(read["id"].cast(pa.binary()).to_pylist(), read["reason"].to_pylist(), strict=True)
     assert sorted(found) == [(b"a", None), (b"b", "undecodable"), (b"c\xff\xfe", "invalid_id")]
-
-
-def test_refused_texts_can_enter_as_the_empty_text(spark, workspace: Workspace):
-    table = pa.table(
-        {"id": ["a", "b", None], "body": pa.array([None, b"\xff", b"waaa"], pa.binary()), "day": ["d"] * 3}
-    )
-    workspace.write_corpus(table)
-    run(spark, workspace.config(text={"profile": "strict", "n_max": 8, "refused": "empty"}))
-    rows = {row["id"]: row for row in read_output(workspace.root / "output")}
-    assert rows["a"]["status"] == rows["b"]["status"] == "released"
-    assert rows["a"]["privacy"]["exposes"] == ["column:day"]
-    assert (rows[None]["status"], rows[None]["reason"]) == ("quarantined", "null_id")
 
 
 def test_kept_columns_of_many_types_pass_unchanged(spark, workspace: Workspace):
@@ -201,24 +187,6 @@ def test_kept_columns_of_many_types_pass_unchanged(spark, workspace: Workspace):
     for name, array in kept.items():
         assert [row[name] for row in rows] == array.to_pylist()
         assert f"column:{name}" in rows[0]["privacy"]["exposes"]
-
-
-def test_partitioned_input_keeps_its_partition_column(spark, workspace: Workspace):
-    table = corpus(30).drop_columns(["note"])
-    partitioning = ds.partitioning(pa.schema([("day", pa.string())]), flavor="hive")
-    ds.write_dataset(table, workspace.root / "corpus", format="parquet", partitioning=partitioning)
-    report = run(spark, workspace.config())
-    assert report.records == 30
-    assert {row["id"]: row["day"] for row in read_output(workspace.root / "output")} == dict(
-        zip(table["id"].to_pylist(), table["day"].to_pylist(), strict=True)
-    )
-
-
-def test_an_empty_corpus_gives_an_empty_table(spark, workspace: Workspace):
-    workspace.write_corpus(corpus(1).slice(0, 0))
-    report = run(spark, workspace.config())
-    assert (report.records, report.tokens, report.unknown_rate, report.epsilon_bound) == (0, 0, None, None)
-    assert read_output(workspace.root / "output") == []
 
 
 def test_an_existing_output_is_left_alone(spark, workspace: Workspace):
@@ -276,18 +244,6 @@ def test_columns_are_checked_before_any_row_is_read(spark, workspace: Workspace)
     assert not (workspace.root / "output").exists()
 
 
-def test_a_missing_input_is_named(spark, workspace: Workspace):
-    with pytest.raises(InputError, match=r"corpus: there is no such file"):
-        run(spark, workspace.config())
-
-
-def test_an_unreadable_input_is_named(spark, workspace: Workspace):
-    (workspace.root / "corpus").mkdir()
-    (workspace.root / "corpus" / "x.parquet").write_bytes(b"no table")
-    with pytest.raises((InputError, SparkJobError), match="corpus"):
-        run(spark, workspace.config())
-
-
 def test_a_mixed_schema_fails_and_writes_nothing(spark, workspace: Workspace):
     path = workspace.write_corpus(corpus(3))
     pq.write_table(pa.table({"id": ["q"], "body": pa.array([5]), "day": ["d"]}), path / "zz.parquet")
@@ -296,6 +252,7 @@ def test_a_mixed_schema_fails_and_writes_nothing(spark, workspace: Workspace):
     assert not (workspace.root / "output").exists()
 
 
+@pytest.mark.long
 def test_large_records_pass_in_bounded_batches(spark, workspace: Workspace):
     """Texts of a few hundred kilobytes, of which a batch would be too large: they are cut to n_max."""
     text = " ".join(random_texts(400) * 5)

@@ -149,10 +149,7 @@ def test_dataframes_are_sanitised_alike_unless_model_is_altered(spark, workspace
     ]
     first = model.path / "first.bin"
     first.write_bytes(first.read_bytes()[:-8])
-    with pytest.raises(
-        NgramError,
-        match=r"first\.bin: .*truncated or altered. Move its directory out of the store",
-    ):
+    with pytest.raises(NgramError, match=r"first\.bin: .*truncated or altered. Move its directory out of the store"):
         sanitise(frame, run=Run.throwaway(), **options)
     with pytest.raises(NgramError, match=r"first\.bin"):
         run_sanitise(job(workspace, model, "again"), lambda: spark)

@@ -166,7 +166,8 @@ def spent_by_record(lake: Lake) -> dict[str, int]:
     return sums
 
 
-@pytest.mark.parametrize("changes", ["feed", pytest.param("scan", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("changes", ["feed", "scan"])
 def test_a_corrected_author_is_charged_and_the_old_charge_stays(
     drawn: Lake, monkeypatch: pytest.MonkeyPatch, changes: str
 ):
@@ -207,8 +208,9 @@ def test_a_corrected_author_is_charged_and_the_old_charge_stays(
 
 
 def test_charge_of_a_corrected_author_counts_against_its_budget(drawn: Lake):
-    """A limit that the charge takes up admits nothing more; the old author has nothing back."""
+    """A limit that the charge takes up admits nothing more; the old author has nothing back, and nothing is drawn."""
     lake, cost = drawn, price(drawn)
+    before = lake.newest()["r00001"]
     config = config_of(lake, budgets=budgets(author=4 * cost, record=10 * cost))
     lake.update("id = 'r00001'", author="a2")
     lake.write(corpus_with_authors(15).slice(12, 3).set_column(4, "author", [["a2", "a1", "a1"]]))
@@ -220,6 +222,10 @@ def test_charge_of_a_corrected_author_counts_against_its_budget(drawn: Lake):
         "r00013": "released",
         "r00014": "quarantined",
     }
+    assert spent_by_author(lake) == {"a0": 3 * 24, "a1": 4 * 24, "a2": 4 * 24, "a3": 3 * 24}
+    assert spent_by_record(lake)["r00001"] == 24
+    after = lake.newest()["r00001"]
+    assert (after["__author"], after["text"]) == ("a2", before["text"])
 
 
 # Publications.
