@@ -26,7 +26,7 @@ def lake(spark, workspace: Workspace) -> Lake:
     return Lake(spark, workspace)
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", ["id", pytest.param("field", marks=pytest.mark.long)])
 def test_char_columns_leave_a_delta_table_recognised(spark, lake: Lake, kind: str):
     lake.sql(f"CREATE TABLE {{input}} ({TYPES[kind]}) USING delta {FEED}")
     lake.sql("INSERT INTO {input} (id, body) VALUES ('r1', 'apple'), ('r2', 'zebra')")
@@ -47,6 +47,7 @@ def test_char_columns_leave_a_delta_table_recognised(spark, lake: Lake, kind: st
         assert {row.id for row in changed if row.id.startswith("r1")} == {shown}
 
 
+@pytest.mark.long
 def test_withdraw_an_id_of_a_char_column_is_found(lake: Lake):
     """By its value, or as Spark reads it. Its withdrawal holds for later runs."""
     lake.sql(f"CREATE TABLE {{input}} (id CHAR(4), body STRING, day STRING) USING delta {FEED}")

@@ -28,6 +28,7 @@ from wordveil.text.slots import NgramSettings
 SEARCH = {"search": "annoy", "n_trees": 3, "search_k": 40} if find_version("annoy") else {}
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("cluster")
 def test_separate_executors_get_an_archive_and_give_equal_rows(spark, workspace: Workspace):
     """Two executor processes, each with its own scratch; the paths of the bundle and of the n-gram model are gone
@@ -173,12 +174,3 @@ def test_bundle_that_mismatches_is_refused_before_spark_starts(workspace: Worksp
 
     with pytest.raises(BundleError, match=r"mechanism\.epsilon is 4\.0 in the bundle, 9\.0 in the configuration"):
         run_sanitise(workspace.config(mechanism={"epsilon": 9.0}, build_missing=False), no_session)
-
-
-def test_missing_bundle_unless_configured_to_build_is_not_built(workspace: Workspace):
-    def no_session():
-        raise AssertionError("Spark must not start")
-
-    with pytest.raises(BundleError, match="wordveil build"):
-        run_sanitise(workspace.config(build_missing=False), no_session)
-    assert not (workspace.root / "bundles").exists()

@@ -15,6 +15,7 @@ PAGE = ROOT / "docs" / "how-it-works.md"
 LIB = ROOT / "lib" / "wordveil"
 
 
+@pytest.mark.long
 def test_the_page_runs_from_top_to_bottom(spark: Any, call: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     run_page(PAGE, {"spark": spark}, call)

@@ -33,6 +33,7 @@ NEIGHBOURS = {
 }
 OPTIONS = {"text": {"wholetext": "true"}}
 COLUMNS = {"text": ("file_name", "value")}
+OTHERS = [pytest.param(kind, marks=pytest.mark.long) for kind in ("json", "orc", "text")]
 
 
 def write(path: Path, kind: str, word: str, name: str = "part-0") -> None:
@@ -62,7 +63,7 @@ def neighbours_of(path: Path) -> list[Path]:
     return [*(one for one in every if one != path), Path(*(other for other, _ in parts))]
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "json", "orc", "text", "delta"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "delta", *OTHERS])
 def test_a_path_with_signs_of_a_pattern_is_read_literally(spark, tmp_path: Path, kind: str):
     columns, path = COLUMNS.get(kind, ("id", "body")), tmp_path.joinpath(*NEIGHBOURS)
     neighbours = neighbours_of(path)
@@ -80,7 +81,7 @@ def test_a_path_with_signs_of_a_pattern_is_read_literally(spark, tmp_path: Path,
         assert [column.name for column in read_columns(lambda: spark, str(path))] == named
 
 
-@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", *OTHERS[:1]])
 def test_files_and_directories_may_have_such_names(spark, tmp_path: Path, kind: str):
     """A neighbour's text is not taken for the names of columns, either."""
     write(tmp_path / "ds=[ab]", kind, "right", "part[12]{a,b}")
@@ -92,7 +93,7 @@ def test_files_and_directories_may_have_such_names(spark, tmp_path: Path, kind: 
     assert [row.id for row in open_input(spark, source).read().collect()] == ["right"]
 
 
-@pytest.mark.parametrize("kind", ["csv", "json", "parquet", "orc"])
+@pytest.mark.parametrize("kind", ["parquet", *OTHERS[:2]])
 def test_a_file_whose_name_has_a_colon_is_refused(spark, tmp_path: Path, kind: str):
     """Hadoop makes a path of a checksum's name, and takes what is before the colon for a scheme."""
     write(tmp_path / "table", kind, "right", "2026-11-20T03:00:00")

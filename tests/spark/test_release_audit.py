@@ -84,6 +84,7 @@ def words_of(workspace: Workspace) -> list[str]:
     return WORDS
 
 
+@pytest.mark.long
 def test_the_layout_of_the_input_shows(spark: Any, workspace: Workspace):
     """Files are read by their sizes, and the documents' files have other sizes in each table."""
     config = config_of(workspace, output={"order": "input"}, text={"profile": "strict", "n_max": 4})

@@ -250,17 +250,3 @@ def test_unusable_conditions_are_named_before_any_row_is_read(spark, workspace: 
             read_input(spark, workspace.config(input={"where": where}))
         assert str(error.value.faults[0]).startswith(f"input.where = {where}: {problem}")
     assert capfd.readouterr().err.count("SQLQueryContextLogger") == 0
-
-
-def test_parameters_are_checked_before_spark_starts(workspace: Workspace):
-    def no_session():
-        raise AssertionError("Spark must not start")
-
-    config = workspace.config(input={"where": "day = :ds"})
-    for call in (run_sanitise, make_plan):
-        with pytest.raises(ConfigError, match=r"input.where = :ds: has no value. Add --param ds=\.\.\. to the command"):
-            call(config, no_session)
-        with pytest.raises(ConfigError, match=r"--param = dd: input.where does not use :dd\. Remove it"):
-            call(config, no_session, params={"ds": "x", "dd": "y"})
-    with pytest.raises(ConfigError, match=r"--param = ds: input\.where does not use :ds\. Remove it"):
-        run_sanitise(workspace.config(), no_session, params={"ds": "x"})
