@@ -128,7 +128,7 @@ def test_a_table_that_changed_meanwhile_is_written_whole(lake: Lake, monkeypatch
         patched.setattr(publishing, "find_increment", lose_race)
         lake.release(settings(lake))
     with monkeypatch.context() as patched, pytest.raises(ReleaseError, match="or has other rows than the draws"):
-        patched.setattr(publishing, "find_increment", lambda *_: Increment("day = '2026-11-22'"))
+        patched.setattr(publishing, "find_increment", lambda *_: Increment("day = '{x}[y]'"))
         lake.release(settings(lake))
     lake.release(settings(lake))
     third = files(published(lake))
