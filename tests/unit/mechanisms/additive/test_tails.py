@@ -31,7 +31,7 @@ from support.toys import (
     toy_embedding,
 )
 from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream
-from wordveil.embeddings.embedding import Embedding, load
+from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.hyperbolic import to_lorentz
 from wordveil.mechanisms.additive import hyperbolic, tails
@@ -45,7 +45,6 @@ from wordveil.mechanisms.additive.tails import (
     gamma_at,
     gamma_lower,
     gamma_upper,
-    log_at,
     missed_probability,
 )
 from wordveil.mechanisms.registry import MECHANISMS
@@ -92,11 +91,6 @@ def steered(real: Any, given: Mapping[int, Sequence[int]]) -> tuple[Steered, Con
 # Digits.
 
 
-def whole(number: int, count: int) -> list[int]:
-    """The digits of a whole number of ``52 count`` bits."""
-    return [number >> 52 * place & TOP for place in reversed(range(count))]
-
-
 @pytest.mark.parametrize("low", [True, False])
 def test_a_uniform_lies_where_its_digits_say(low: bool) -> None:
     rng = np.random.default_rng(1)
@@ -113,20 +107,11 @@ def test_a_uniform_rises_across_digits() -> None:
     """Numbers of five digits on both sides of each place where one digit more or less is taken."""
     edges = [2 ** (20 + 52 * place) + step * 2 ** (52 * place) for place in range(5) for step in (-2, -1, 0, 1, 2)]
     numbers = sorted({0, 1, 2, *edges, *(edge + 1 for edge in edges), *(2**power for power in range(258))})
-    logs = [end_of(iter(whole(number, 5)), 4).log for number in numbers]
+    digits = [[number >> 52 * place & TOP for place in reversed(range(5))] for number in numbers]
+    logs = [end_of(iter(each), 4).log for each in digits]
     assert logs == sorted(logs)
     for number, log in zip(numbers, logs, strict=True):
         assert log == pytest.approx(math.log(number + 0.5) - 260 * LN2, abs=2.0**-20)
-
-
-def test_no_more_digits_are_taken_than_are_needed() -> None:
-    for zeros in (0, 1, 2, 3, 9):
-        digits = iter([*[0] * zeros, 2**30, *range(100, 200)])
-        end_of(digits, 4)
-        assert next(digits) == [100, 100, 100, 100, None, None, None, None, None, 104][zeros] or zeros == 9
-    exhausted = iter([0] * 20)
-    assert end_of(exhausted, 4).log == math.log(0.5) - 5 * 52 * LN2
-    assert len(list(exhausted)) == 15
 
 
 @pytest.mark.parametrize("first", [0, 1, TOP])
@@ -161,13 +146,6 @@ def test_further_digits_belong_to_one_uniform() -> None:
 # Quantiles.
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_quantiles_agree_with_those_of_scipy_where_it_has_them(shape: float) -> None:
-    for log in (-20.001, -22.2, -36.0, -100.0, -300.0, -600.0):
-        assert gamma_upper(shape, log) == pytest.approx(gammainccinv(shape, math.exp(log)), rel=1e-11), log
-        assert gamma_lower(shape, log) == pytest.approx(gammaincinv(shape, math.exp(log)), rel=1e-11), log
-
-
 @pytest.mark.parametrize("log", [-20.5, -100.0, -600.0, -700.0, -2_000.0, -65_000.0])
 def test_upper_quantiles_keep_to_closed_forms(log: float) -> None:
     assert gamma_upper(1.0, log) == pytest.approx(-log, rel=1e-14)
@@ -188,7 +166,7 @@ def test_lower_quantiles_keep_to_quadrature(shape: float, log: float) -> None:
 
 @pytest.mark.parametrize("shape", [*SHAPES, 1e5])
 def test_quantiles_are_finite_and_monotone_at_every_depth(shape: float) -> None:
-    logs = -LN2 * np.concatenate([np.linspace(1.0, 60.0, 240), np.arange(61, 52 * (MAX_DIGITS + 1) + 2, 521)])
+    logs = -LN2 * np.concatenate([np.linspace(1.0, 60.0, 60), np.arange(61, 52 * (MAX_DIGITS + 1) + 2, 2083)])
     upper = [gamma_at(shape, tails.End(log, low=False)) for log in logs]
     lower = [gamma_at(shape, tails.End(log, low=True)) for log in logs]
     assert np.isfinite(upper + lower).all()
@@ -196,12 +174,9 @@ def test_quantiles_are_finite_and_monotone_at_every_depth(shape: float) -> None:
     assert (np.diff(lower) <= 0).all()
     assert min(lower) > 0
     assert upper[-1] > 0.999 * -logs[-1] > 45_000
-
-
-def test_logarithms_at_both_ends() -> None:
-    assert log_at(tails.End(-50_000.0, low=True)) == -50_000.0
-    assert log_at(tails.End(math.log(0.25), low=False)) == pytest.approx(math.log(0.75))
-    assert log_at(tails.End(-50_000.0, low=False)) == 0.0
+    for log in (-20.001, -36.0, -300.0, -600.0):  # where scipy has them
+        assert gamma_upper(shape, log) == pytest.approx(gammainccinv(shape, math.exp(log)), rel=1e-9), log
+        assert gamma_lower(shape, log) == pytest.approx(gammaincinv(shape, math.exp(log)), rel=1e-9), log
 
 
 # What is missed.
@@ -322,17 +297,6 @@ def test_the_radius_is_the_true_quantile_at_each_depth(dimension: int, low: bool
             assert np.allclose(radius, -log / epsilon, rtol=1e-12), taken
 
 
-def test_demo_outputs_are_all_reached_at_epsilon_47_7() -> None:
-    """At 47.7 the longest noise of 52 bits in 101 dimensions was shorter than half the diameter."""
-    built = build(load("demo"), {"epsilon": 47.7}, padding=True)
-    half = built.guarantee.diameter / 2
-    assert gammaincinv(101, 1 - 2.0**-53) / 47.7 < half
-    longest = gamma_upper(101, -52 * built.parameters["digits"] * LN2) / 47.7
-    assert longest > built.guarantee.diameter
-    assert built.parameters["digits"] == 13
-    assert 0 < built.guarantee.delta <= 1e-12
-
-
 # Hyperbolic space.
 
 
@@ -355,12 +319,12 @@ def test_hyperbolic_laplace_reaches_far_radii(dimension: int) -> None:
     assert ((rest >= 0) & (rest < 1e-60)).all()
 
 
-@pytest.mark.parametrize("depth_", [1, 20, 400, MAX_DIGITS])
+@pytest.mark.parametrize("depth_", [1, 20, MAX_DIGITS])
 @pytest.mark.parametrize("kind", [HyperbolicLaplace, HyperbolicFDD])
 def test_extreme_digits_give_finite_noise(kind: type[Any], depth_: int) -> None:
     real = law(kind, 3, 20.0, depth_)
     first = 2 * real._direction_blocks
-    for choice in range(8):
+    for choice in (0, 2, 5, 7):
         digits = [[0 if choice >> row & 1 else TOP] * (depth_ + 1) for row in range(3)]
         given = {first + number: digits[number % 3] for number in range(2 * real._blocks - first)}
         noise = real.noise(*steered(real, given))
@@ -402,18 +366,16 @@ def test_fdd_goes_on_after_its_first_attempts() -> None:
     assert ((t > 0) & (t < 1)).all()
 
 
-def radii(kind: type[Any], count: int, series: int) -> NDArray[np.float64]:
-    real = law(kind, 3, 8.0, 3)
-    t, _ = real.contractions(
-        KeyedStream(KEYS.noise, real._blocks), counted_contexts(count, series=series), np.arange(count) % 5
-    )
-    return -0.5 * np.log(t)
-
-
 def test_attempts_of_further_digits_have_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    ordinary = radii(HyperbolicFDD, 20_000, 1)
+    real = law(HyperbolicFDD, 3, 8.0, 3)
+
+    def radii(count: int, series: int) -> NDArray[np.float64]:
+        where = counted_contexts(count, series=series), np.arange(count) % 5
+        return -0.5 * np.log(real.contractions(KeyedStream(KEYS.noise, real._blocks), *where)[0])
+
+    ordinary = radii(20_000, 1)
     monkeypatch.setattr(hyperbolic, "_ATTEMPTS", 0)
-    further = radii(HyperbolicFDD, 3_000, 2)
+    further = radii(2_000, 2)
     assert stats.ks_2samp(ordinary, further).pvalue > ACCEPT
     assert stats.ks_2samp(ordinary * 1.3, further).pvalue < REJECT
 
@@ -448,7 +410,6 @@ def test_further_digits_do_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPat
     drawn = sequences(real.draw(token_batch(ids, contexts), KEYS))
     for row in range(3):
         assert sequences(real.draw(token_batch(ids[row : row + 1], contexts[row : row + 1]), KEYS)) == [drawn[row]]
-    assert len(set(drawn[2])) > 1
 
 
 def test_rare_uniforms_alone_take_further_digits() -> None:
