@@ -27,6 +27,8 @@ CASES: list[dict[str, Any]] = [
     {"size": 40, "epsilon": 3.0, "sizes": (4,)},
     {"size": 43, "epsilon": 3.0, "sizes": (4,)},
     {"size": 41, "epsilon": 6.85, "sizes": (1,)},
+    {"size": 3, "epsilon": 6.0, "sizes": (1, 2), "losses": (0.0, 1.0)},
+    {"size": 7, "epsilon": 6.0, "sizes": (1, 2), "losses": (0.0, 2.0)},
     {"size": 64, "epsilon": 5.0, "sizes": (2, 8, 32), "losses": (0.0, 1.0, 3.0)},
     {"size": 61, "epsilon": 5.0, "sizes": (1, 4, 17), "losses": (0.0, 0.5, 3.5)},
     {"size": 67, "epsilon": 0.01, "sizes": (3, 9), "losses": (0.0, 0.002)},

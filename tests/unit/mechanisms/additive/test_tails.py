@@ -173,7 +173,7 @@ def test_quantiles_are_finite_and_monotone_at_every_depth(shape: float) -> None:
     assert (np.diff(upper) > 0).all()
     assert (np.diff(lower) <= 0).all()
     assert min(lower) > 0
-    assert upper[-1] > 0.999 * -logs[-1] > 45_000
+    assert upper[-1] > 0.999 * -logs[-1] > 44_000
     for log in (-20.001, -36.0, -300.0, -600.0):  # where scipy has them
         assert gamma_upper(shape, log) == pytest.approx(gammainccinv(shape, math.exp(log)), rel=1e-9), log
         assert gamma_lower(shape, log) == pytest.approx(gammaincinv(shape, math.exp(log)), rel=1e-9), log

@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -19,12 +18,9 @@ import pytest
 from wordveil.artifacts.ngram_model import bigrams_of, open_named
 from wordveil.embeddings.embedding import load
 from wordveil.mechanisms.inputs import Bigrams
-from wordveil.mechanisms.tree import fluent
 from wordveil.mechanisms.tree.fluent import STEPS, FluentModel
 
 START = -1
-ROUNDING = 2 ** (1.5 / STEPS)
-"""A probability of a pair outside the model is the product of two that are rounded."""
 
 
 @dataclass
@@ -112,10 +108,10 @@ def members(model: FluentModel, clusters: list[int]) -> list[range]:
     return [range(starts[cluster], starts[cluster + 1]) for cluster in clusters]
 
 
-def best_by_trial(model: FluentModel, clusters: list[int]) -> tuple[int, ...]:
+def best_by_trial(model: FluentModel, clusters: list[int], turn: int = -1) -> tuple[int, ...]:
     """The best of all sequences; of equals the one whose last place is lowest, then the last but one."""
     found = itertools.product(*members(model, clusters))
-    return min(found, key=lambda places: (total_cost(model, places), places[::-1]))
+    return min(found, key=lambda places: (total_cost(model, places), places[::turn]))
 
 
 def with_small_costs(rng: np.random.Generator, size: int = 9, clusters: int = 3) -> FluentModel:
@@ -141,43 +137,29 @@ def choose(model: FluentModel, *records: list[int]) -> list[list[int]]:
     return [part.tolist() for part in np.split(model.choose(clusters, offsets), offsets[1:-1])]
 
 
-def test_the_choice_is_the_best_of_all_sequences():
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        case = make_case(rng, largest=2 if seed % 2 else 9)
-        for _ in range(4):
-            clusters = rng.integers(0, 4, rng.integers(1, 5)).tolist()
-            assert tuple(choose(case.model, clusters)[0]) == best_by_trial(case.model, clusters), (seed, clusters)
+def greedy(model: FluentModel, clusters: list[int]) -> tuple[int, ...]:
+    """The cheapest word after each that was chosen."""
+    path: tuple[int, ...] = ()
+    for places in members(model, clusters):
+        path += (min(places, key=lambda place: cost_of(model, path[-1] if path else START, place)),)
+    return path
 
 
-def test_choose_among_equal_sequences_takes_the_documented_one():
-    for seed in range(60):
+@pytest.mark.parametrize("ties", [False, True])
+def test_choice_is_the_best_of_all_sequences(ties):
+    """Of equals it is the documented one; a greedy choice, and one that breaks ties otherwise, are told apart."""
+    greedy_fails = others = 0
+    for seed in range(30):
         rng = np.random.default_rng(seed)
-        model = with_small_costs(rng)
-        for _ in range(4):
+        model = with_small_costs(rng) if ties else make_case(rng, largest=2 if seed % 2 else 9).model
+        for _ in range(3):
             clusters = rng.integers(0, 3, rng.integers(1, 5)).tolist()
-            assert tuple(choose(model, clusters)[0]) == best_by_trial(model, clusters), (seed, clusters)
-
-
-def test_the_trials_meet_ties_and_tell_a_greedy_choice_apart():
-    """Else the tests above would show nothing of either."""
-    tied = greedy_fails = 0
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        model = with_small_costs(rng)
-        ranges = members(model, rng.integers(0, 3, 3).tolist())
-        totals = sorted(total_cost(model, places) for places in itertools.product(*ranges))
-        tied += len(totals) > 1 and totals[0] == totals[1]
-        rng = np.random.default_rng(seed)
-        model = make_case(rng, largest=9).model
-        clusters = rng.integers(0, 4, 3).tolist()
-        path: tuple[int, ...] = ()
-        for places in members(model, clusters):
-            before = path[-1] if path else START
-            path += (min(places, key=lambda place: cost_of(model, before, place)),)
-        greedy_fails += total_cost(model, path) > total_cost(model, best_by_trial(model, clusters))
-    assert tied >= 20
-    assert greedy_fails >= 10
+            best = best_by_trial(model, clusters)
+            assert tuple(choose(model, clusters)[0]) == best, (seed, clusters)
+            greedy_fails += greedy(model, clusters) != best
+            others += ties and best_by_trial(model, clusters, turn=1) != best
+    assert greedy_fails > 10
+    assert not ties or others > 5
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -190,41 +172,6 @@ def test_costs_are_those_of_the_definition(seed):
             chance = case.probability(before, place)
             bits = -(Decimal(chance.numerator) / Decimal(chance.denominator)).ln() / Decimal(2).ln()
         assert abs(float(bits) * STEPS - cost_of(case.model, before, place)) <= 1.02
-
-
-def sums(model: FluentModel, size: int) -> np.ndarray:
-    """The sum of the probabilities after each place, and at the beginning."""
-    return np.array(
-        [
-            sum(2.0 ** (-cost_of(model, before, place) / STEPS) for place in range(size))
-            for before in (START, *range(size))
-        ]
-    )
-
-
-def normalised(found: np.ndarray) -> bool:
-    return bool(((found > 1 / ROUNDING) & (found < ROUNDING)).all())
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_probabilities_add_up_to_1(seed):
-    case = make_case(np.random.default_rng(seed), largest=40)
-    assert normalised(sums(case.model, len(case.words)))
-    arrays = case.model.arrays
-    for wrong in (
-        {"fluent_beyond": np.zeros_like(arrays["fluent_beyond"])},
-        {"fluent_costs": arrays["fluent_costs"] + np.uint16(STEPS // 20)},
-        {"fluent_words": arrays["fluent_words"] + np.uint16(STEPS // 20)},
-    ):
-        assert not normalised(sums(FluentModel.of({**arrays, **wrong}), len(case.words)))
-
-
-def test_words_unknown_to_the_model_have_the_smallest_share():
-    for seed in range(20):
-        case = make_case(np.random.default_rng(seed))
-        costs = case.model.arrays["fluent_words"]
-        unknown = [case.words[word] not in case.counts for word in case.order]
-        assert (costs[unknown] == costs.max()).all()
 
 
 def test_a_pair_in_the_model_is_never_worse_than_by_shares_alone():
@@ -242,16 +189,6 @@ def test_a_pair_in_the_model_is_never_worse_than_by_shares_alone():
         beyond = arrays["fluent_beyond"][rows].astype(int) + arrays["fluent_words"][arrays["fluent_followers"]]
         assert (arrays["fluent_costs"] <= beyond).all()
         assert len(rows)
-
-
-def test_the_logarithm_is_rounded_to_the_nearest_step():
-    shares = np.concatenate([0.5 ** np.arange(60), np.random.default_rng(1).random(2000) ** 8 + 1e-15])
-    shares = np.minimum(shares, 1.0)
-    found = fluent._costs_of(shares)
-    assert found[:60].tolist() == [STEPS * number for number in range(60)]
-    wanted = -np.log2(shares) * STEPS
-    assert abs(found - wanted).max() <= 0.5 + 1e-3
-    assert abs(fluent._costs_of(shares * 1.01) - wanted)[60:].max() > 2
 
 
 def test_padding_leaves_no_trace():
@@ -274,30 +211,7 @@ def test_a_record_does_not_depend_on_its_batch():
     together = choose(case.model, *records)
     assert together == [choose(case.model, record)[0] for record in records]
     assert together[::-1] == choose(case.model, *records[::-1])
-
-
-@pytest.mark.parametrize("records", [[], [[]], [[], []], [[-1]], [[], [-1, -1], []]])
-def test_nothing_to_choose(records):
-    case = make_case(np.random.default_rng(6))
-    offsets = np.cumsum([0, *map(len, records)]).astype(np.int64)
-    found = case.model.choose(np.array([-1] * int(offsets[-1]), np.int32), offsets)
-    assert found.dtype == np.int32
-    assert found.tolist() == [-1] * int(offsets[-1])
-
-
-def test_choose_is_within_clusters_and_cheapest():
-    rng = np.random.default_rng(7)
-    case = make_case(rng, size=300, clusters=20)
-    clusters = rng.integers(0, 20, 400)
-    places = np.array(choose(case.model, clusters.tolist())[0])
-    assert (places >= case.starts[clusters]).all()
-    assert (places < case.starts[clusters + 1]).all()
-    least = total_cost(case.model, tuple(places.tolist()))
-    for _ in range(20):
-        other = places.copy()
-        changed = rng.integers(0, 400, 3)
-        other[changed] = rng.integers(case.starts[clusters[changed]], case.starts[clusters[changed] + 1])
-        assert total_cost(case.model, tuple(other.tolist())) >= least
+    assert choose(case.model, [], []) == [[], []]
 
 
 def test_choose_without_pairs_takes_the_most_frequent_member():
@@ -309,21 +223,6 @@ def test_choose_without_pairs_takes_the_most_frequent_member():
     assert choose(model, [1, 0, 1, 0]) == [[2, 1, 2, 1]]
     model = FluentModel.build(bigrams, words, np.array([2, 1, 0, 3], np.int32), np.array([0, 2, 4]))
     assert choose(model, [0, 1, 0]) == [[0, 3, 0]], "b and c occur alike"
-
-
-def test_a_later_word_decides_an_earlier_one():
-    """`prime minister` although `first` is the more frequent word before it."""
-    words = ["first", "prime", "minister", "preacher"]
-    names = ["", *words]
-    bigrams = Bigrams(
-        pa.array(names),
-        np.array([100, 50, 20, 30, 30]),
-        np.array([0, 0, 0, 1, 1, 1]),
-        np.array([3], np.int32),
-        np.array([15]),
-    )
-    model = FluentModel.build(bigrams, pa.array(words), np.arange(4, dtype=np.int32), np.array([0, 2, 4]))
-    assert choose(model, [0, 1], [0]) == [[1, 2], [0]]
 
 
 def test_wide_clusters_remember_their_predecessors():
@@ -343,56 +242,6 @@ def test_a_cluster_that_is_not_there_is_refused(cluster):
     case = make_case(np.random.default_rng(8))
     with pytest.raises(ValueError, match=r"numbered 0 to 3, and -1 stands for padding"):
         choose(case.model, [0, cluster])
-
-
-def test_arrays_carry_the_model():
-    rng = np.random.default_rng(9)
-    case = make_case(rng)
-    arrays = {name: array.copy() for name, array in case.model.arrays.items()}
-    for array in arrays.values():
-        array.flags.writeable = False
-    again = FluentModel.of({**arrays, "another": np.zeros(1)})
-    clusters = rng.integers(0, 4, 100).tolist()
-    assert choose(again, clusters) == choose(case.model, clusters)
-
-
-# An audit of a choice: it may use the drawn clusters and public data. A choice takes the input words too, so that one
-# that peeks can be written down.
-Choice = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-
-
-def leaks(choice: Choice, size: int, trials: Iterator[tuple[np.ndarray, np.ndarray]]) -> bool:
-    """Whether two inputs with equal drawn clusters have been seen to lead to different words."""
-    rng = np.random.default_rng(10)
-    for clusters, offsets in trials:
-        one, two = (rng.integers(0, size, len(clusters)).astype(np.int32) for _ in range(2))
-        if not np.array_equal(choice(one, clusters, offsets), choice(two, clusters, offsets)):
-            return True
-    return False
-
-
-def drawn(case: Case) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    rng = np.random.default_rng(11)
-    for _ in range(50):
-        lengths = rng.integers(0, 8, 5)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        yield rng.integers(-1, len(case.starts) - 1, offsets[-1]).astype(np.int32), offsets
-
-
-def test_audit_passes_the_choice_and_finds_a_peeking_one():
-    case = make_case(np.random.default_rng(12), size=40, clusters=8)
-
-    def honest(_inputs, clusters, offsets):
-        return case.model.choose(clusters, offsets)
-
-    def peeking(inputs, clusters, offsets):
-        """Where the input word is in the drawn cluster, it is written."""
-        found = case.model.choose(clusters, offsets)
-        inside = (inputs >= case.starts[clusters]) & (inputs < case.starts[clusters + 1]) & (clusters >= 0)
-        return np.where(inside, inputs, found)
-
-    assert not leaks(honest, 40, drawn(case))
-    assert leaks(peeking, 40, drawn(case))
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,13 @@ import math
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.exact_trees import drawn, place_law, shares, written_law
+from support.exact_trees import drawn, shares, written_law
 from support.toys import KEYS, build, build_tree, law_of_word, load_built, random_embedding, token_batch, toy_embedding
 from wordveil.artifacts.ngram_model import bigrams_of, open_named
 from wordveil.config.load import parse_config
@@ -21,7 +20,7 @@ from wordveil.config.mechanisms import MECHANISM_SECTIONS
 from wordveil.embeddings.embedding import load
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
-from wordveil.mechanisms.inputs import Bigrams, PublicInputs
+from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms
 from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss, solve_levels, weigh_levels
 from wordveil.mechanisms.tree.mechanism import Tree
@@ -91,17 +90,19 @@ def test_a_configuration_has_the_settings():
         parse_config({"format_version": 2, "mechanism": written}, "test", found)
 
 
-@pytest.mark.parametrize(("size", "sizes"), [(25, (20,)), (61, (5, 6))])
-def test_sizes_that_cannot_be_are_refused(size, sizes):
-    losses = tuple(0.0 for _ in sizes)
-    with pytest.raises(BundleError, match=rf"mechanism.sizes = .*, for {size} words: Expected a size of at most"):
-        tree(size=size, sizes=sizes, losses=losses)
-
-
-def test_too_many_clusters_are_refused():
-    with pytest.raises(BundleError, match=r"mechanism.clusters = \[13\], for 61 words: 13 clusters of 5 words or more"):
-        tree(clusters=(13,), least=5)
-    assert tree(clusters=(12,), least=5).probabilities(0).sum() == pytest.approx(1)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"size": 25, "sizes": (20,)}, "mechanism.sizes = .*, for 25 words: Expected a size of at most"),
+        ({"sizes": (5, 6), "losses": (0.0, 0.0)}, "mechanism.sizes = .*, for 61 words: Expected a size of at most"),
+        ({"sizes": (10**400,)}, "two thirds of the next one or of all words"),
+        ({"clusters": (13,), "least": 5}, r"mechanism.clusters = \[13\], for 61 words: 13 clusters of 5 words or more"),
+        ({"output": "fluent", "ngrams": "demo"}, "mechanism.ngrams is not set.*demo"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(settings, message):
+    with pytest.raises(BundleError, match=message):
+        tree(**settings)
 
 
 def test_a_recipe_has_what_the_build_uses():
@@ -112,11 +113,6 @@ def test_a_recipe_has_what_the_build_uses():
     assert TreeSettings(**by_number.recipe()).recipe() == by_number.recipe()
     assert "pairs" not in by_number.recipe()
     assert TreeSettings(epsilon=4.0, clusters=(50,), output="hypernym", pairs="demo").recipe()["pairs"] == "demo"
-
-
-def test_fluent_needs_bigrams():
-    with pytest.raises(BundleError, match=r"mechanism.ngrams is not set.*demo"):
-        tree(output="fluent", ngrams="demo")
 
 
 def test_it_is_compared_where_it_belongs():
@@ -190,46 +186,23 @@ def test_draws_change_exactly_at_the_thresholds():
         assert edge == WHOLE
 
 
-def test_the_likeliest_range_is_tried_first():
-    mechanism = tree(padding=True, size=64, sizes=(4, 16), losses=(0.0, 2.0))
-    assert len(mechanism.table.thresholds) == 3
-    numbers = [number for _, _, number in shares(mechanism.table.arrays, 0)]
-    assert numbers == sorted(numbers, reverse=True)
-
-
 @pytest.mark.parametrize("padding", [False, True])
-@pytest.mark.parametrize("settings", [DEEP, ANY], ids=["sizes", "clusters"])
+@pytest.mark.parametrize("settings", [{}, DEEP, {**DEEP, "losses": (0.0, 0.0, 1.0)}, ANY, {"clusters": (2,)}], ids=str)
 @pytest.mark.parametrize("output", ["member", "representative"])
 def test_laws_are_those_of_the_whole_numbers(output, settings, padding):
     mechanism = tree(padding=padding, output=output, **settings)
     for symbol in (0, 7, SIZE - 1, SIZE + 1, *([SIZE] if padding else [])):
-        law = mechanism.probabilities(symbol)
-        assert law == pytest.approx(exact(mechanism, symbol), rel=1e-12)
-        assert law.shape == (SIZE + padding,)
-    words = np.arange(SIZE, dtype=np.int32)
-    stays = [mechanism.probabilities(word)[word] for word in range(SIZE)]
-    assert mechanism.stay_probabilities(words) == pytest.approx(stays)
+        assert mechanism.probabilities(symbol) == pytest.approx(exact(mechanism, symbol), rel=1e-12)
+    each = [mechanism.probabilities(word) for word in range(SIZE)]
+    stays = np.diag(np.stack(each)[:, :SIZE])
+    assert mechanism.stay_probabilities(np.arange(SIZE, dtype=np.int32)) == pytest.approx(stays)
     assert (np.count_nonzero(stays) == SIZE) == (output == "member")
-
-
-@pytest.mark.parametrize("padding", [False, True])
-@pytest.mark.parametrize("settings", [{}, DEEP, {**DEEP, "losses": (0.0, 0.0, 1.0)}, ANY, {"clusters": (2,)}], ids=str)
-@pytest.mark.parametrize("output", ["member", "representative"])
-def test_word_laws_are_the_laws_of_all_words(output, settings, padding):
-    mechanism = tree(padding=padding, output=output, **settings)
     laws = mechanism.word_laws()
     assert laws is not None
     assert laws.common.sum() == pytest.approx(1)
     assert (laws.extras > 0).all()
-    for word in range(SIZE):
-        assert law_of_word(laws, word) == pytest.approx(mechanism.probabilities(word), rel=1e-9)
-
-
-def test_word_laws_that_take_too_much_memory_are_none(monkeypatch):
-    import wordveil.mechanisms.tree.table as module
-
-    monkeypatch.setattr(module, "_MAX_ENTRIES", 10)
-    assert tree().word_laws() is None
+    for word, law in enumerate(each):
+        assert law_of_word(laws, word) == pytest.approx(law, rel=1e-9)
 
 
 def test_representative_is_the_most_frequent_member_of_lowest_id():
@@ -269,66 +242,7 @@ def test_at_epsilon_small_lowers_padding_share_to_the_largest():
     assert mechanism.probabilities(SIZE)[SIZE] == largest.probabilities(SIZE)[SIZE] < 0.5
 
 
-def test_the_level_of_the_word_alone_keeps_it_more_often():
-    with_it = tree(sizes=(1, 4), losses=(0.0, 2.0), output="member")
-    law = with_it.probabilities(5)
-    assert law.argmax() == 5
-    assert math.log(law[5] / np.sort(law)[-2]) == pytest.approx(2.0, abs=0.3)
-
-
-def test_levels_that_add_nothing_change_nothing():
-    """Equal losses: the larger cluster decides."""
-    two, one = tree(sizes=(2, 8), losses=(0.0, 0.0), output="member"), tree(sizes=(8,), output="member")
-    assert np.sort(two.probabilities(0)) == pytest.approx(np.sort(one.probabilities(0)))
-    place_law(two.table.arrays, 0)
-
-
 # Fluent.
-
-
-class StandIn:
-    """A model that takes the last place of each cluster."""
-
-    def __init__(self, arrays: dict[str, Any]) -> None:
-        self.arrays = arrays
-
-    @classmethod
-    def build(cls, bigrams: Bigrams, words: pa.StringArray, order: Any, starts: Any) -> StandIn:
-        assert len(words) == len(order) == starts[-1]
-        assert order.dtype == np.int32
-        return cls({"fluent_starts": starts, "fluent_counts": bigrams.counts})
-
-    @classmethod
-    def of(cls, arrays: dict[str, Any]) -> StandIn:
-        assert set(arrays) >= {"fluent_starts", "fluent_counts"}
-        return cls(arrays)
-
-    def choose(self, clusters: Any, offsets: Any) -> Any:
-        assert clusters.dtype == np.int32
-        assert offsets[-1] == len(clusters)
-        return np.where(clusters < 0, -1, self.arrays["fluent_starts"][clusters + 1] - 1).astype(np.int32)
-
-
-BIGRAMS = Bigrams(pa.array([""]), np.array([1]), np.array([0, 0]), np.array([], np.int32), np.array([], np.int64))
-
-
-@pytest.mark.parametrize("padding", [False, True])
-def test_fluent_writes_what_the_model_chooses(padding, monkeypatch):
-    monkeypatch.setattr("wordveil.mechanisms.tree.mechanism.FluentModel", StandIn)
-    fluent = tree(padding=padding, output="fluent", ngrams="demo", inputs=PublicInputs(bigrams=BIGRAMS))
-    plain = tree(padding=padding)
-    batch = token_batch([[], list(range(SIZE)), [SIZE] * 30 * padding, [SIZE + 1] * 5])
-    drawn_ids = fluent.draw(batch, KEYS)
-    assert drawn_ids.ids.tolist() == plain.draw(batch, KEYS).ids.tolist()
-    assert plain.render(drawn_ids) is drawn_ids
-    written = fluent.render(drawn_ids)
-    assert written.ids.dtype == np.int32
-    rows = fluent.table.rows
-    for before, after in zip(drawn_ids.ids.tolist(), written.ids.tolist(), strict=True):
-        last = before if before == SIZE else np.flatnonzero(rows[:SIZE] == rows[before]).max()
-        assert after == last
-    assert not padding or SIZE in written.ids
-    assert np.array_equal(written.offsets, batch.offsets)
 
 
 def test_fluent_reads_on_with_the_shipped_counts():
@@ -336,30 +250,21 @@ def test_fluent_reads_on_with_the_shipped_counts():
     demo, inputs = load("demo"), PublicInputs(bigrams=bigrams_of(open_named("demo")))
     embedding = toy_embedding(demo.words[:4000].to_pylist(), demo.vectors[:4000])
     vocabulary = Vocabulary(embedding.words)
-    built = build_tree(embedding, inputs, epsilon=8.0, output="fluent", ngrams="demo")
+    built = build_tree(embedding, inputs, epsilon=8.0, output="fluent", ngrams="demo", padding=True)
     fluent = load_built(Tree, embedding.size, built)
     words = vocabulary.lookup(pa.array(["the", "president", "met", "the", "prime", "minister", "on", "monday"]))
-    batch = token_batch([words.tolist()] * 40)
-    drawn_ids = fluent.draw(batch, KEYS)
+    pads = [embedding.size] * 4
+    drawn_ids = fluent.draw(token_batch([[], *[[*words.tolist(), *pads]] * 40]), KEYS)
     written = fluent.render(drawn_ids)
     rows = fluent.table.rows
     assert np.array_equal(rows[written.ids], rows[drawn_ids.ids])
+    assert np.array_equal(written.offsets, drawn_ids.offsets)
+    assert embedding.size in written.ids
 
     def count(ids: Any) -> int:
-        return list(pairwise(vocabulary.words(ids).to_pylist())).count(("prime", "minister"))
+        return list(pairwise(vocabulary.words(ids[ids < embedding.size]).to_pylist())).count(("prime", "minister"))
 
     assert count(written.ids) > count(drawn_ids.ids) + 5
-
-
-@pytest.mark.parametrize("padding", [False, True])
-@pytest.mark.parametrize(
-    ("size", "sizes", "losses"), [(3, (1, 2), (0.0, 1.0)), (7, (1, 2), (0.0, 2.0)), (209, (1, 2, 30), (0.0, 2.0, 4.0))]
-)
-def test_a_level_may_have_clusters_of_one_word_and_of_two(size, sizes, losses, padding):
-    mechanism = tree(size=size, padding=padding, epsilon=6.0, sizes=sizes, losses=losses, output="member")
-    symbols = [symbol for symbol in range(size + 2) if padding or symbol != size]
-    laws = np.log(np.stack([exact(mechanism, symbol) for symbol in symbols]))
-    assert (laws.max(axis=0) - laws.min(axis=0)).max() <= 6.0 + 1e-9
 
 
 def test_at_epsilon_keeps_losses_in_proportion_and_within_it():
@@ -368,16 +273,6 @@ def test_at_epsilon_keeps_losses_in_proportion_and_within_it():
         assert settings.at_epsilon(epsilon).losses[-1] == pytest.approx(epsilon)
     tiny = replace(settings, losses=(0.0, 1e-6)).at_epsilon(1e-3)
     assert tiny.losses == (0.0, 0.0)
-
-
-def test_a_size_beyond_all_words_is_refused():
-    with pytest.raises(BundleError, match="two thirds of the next one or of all words"):
-        tree(sizes=(10**400,))
-
-
-def test_arrays_take_a_few_bytes_a_word():
-    built = build(random_embedding(2000, 5), {"epsilon": 4.0}, padding=True, mechanism="tree")
-    assert sum(array.nbytes for array in built.arrays.values()) < 12 * 2000
 
 
 def test_a_bundle_that_breaks_its_epsilon_is_not_built(monkeypatch):
@@ -404,5 +299,3 @@ def test_notes_say_what_levels_lose():
     )
     least, middle = sizes.min(), np.median(sizes)
     assert any_size.notes[1] == f"A word is hidden among {least} words at least, {middle:.0f} in the middle."
-    assert replace(built, notes=()).guarantee == built.guarantee
-    assert SimpleNamespace(**built.parameters).level_losses[0] == 0.0
