@@ -91,24 +91,16 @@ def sanitise(bundle: Bundle, config: Config) -> pa.Table:
     return toys.sanitise(toys.record_sanitiser(bundle, config.policy), batch)
 
 
-def test_the_vectors_are_of_words_as_the_job_looks_them_up(bundle):
-    words = bundle.vocabulary.array.to_pylist()
-    assert {*words} == {word for kind in KINDS.values() for word in kind}
-
-
 def test_german_comes_out_as_german_and_the_rest_is_refused(bundle, home):
+    vocabulary = {word for kind in KINDS.values() for word in kind}
+    assert {*bundle.vocabulary.array.to_pylist()} == vocabulary, "words as the job looks them up"
     out = sanitise(bundle, configure(home))
-    assert out["reason"].to_pylist() == [
-        *(None, None, "other_language", "other_language", "too_many_unknown_words", None)
-    ]
-    kinds = [{word.capitalize() for word in kind} | {*kind} for kind in KINDS.values()]
-    first, second = (text.as_py().strip(".!").split() for text in out["text"][:2])
-    assert first[0] == "Der"
-    assert [first[3], first[5], second[0], second[3], second[5]] == ["den", "am", "Die", "den", "in"]
-    everything = set.union(*kinds)
-    assert {first[1], first[2], first[4], first[6], second[1], second[2], second[4], second[7]} <= everything
-    assert out["text"][0].as_py().endswith(".")
-    assert out["text"][1].as_py().endswith("!")
+    reasons = out["reason"].to_pylist()
+    assert reasons == [None, None, "other_language", "other_language", "too_many_unknown_words", None]
+    for given, written in zip(TEXTS[:2], out["text"].to_pylist(), strict=False):
+        assert given[-1] == written[-1]
+        for before, after in zip(given[:-1].split(), written[:-1].split(), strict=True):
+            assert after.lower() in vocabulary if before.lower() in vocabulary else after == before
 
 
 def test_masked_records_have_words_of_the_vocabulary_alone(bundle, home):
@@ -118,19 +110,6 @@ def test_masked_records_have_words_of_the_vocabulary_alone(bundle, home):
     for text in out["text"].to_pylist()[2:4]:
         assert {word.strip(".").lower() for word in text.split()} <= known
     assert "language" in configure(home, other_language="mask").policy.exposes
-
-
-def test_words_of_a_kind_are_near(home, script):
-    from gensim.models import KeyedVectors
-
-    vectors = KeyedVectors.load_word2vec_format(str(home / "german.vec"))
-    near = [
-        {other for other, _ in vectors.most_similar(word, topn=3)} <= {*kind}
-        for name, kind in KINDS.items()
-        for word in kind
-        if name != "verbs"
-    ]
-    assert sum(near) > 0.8 * len(near)
 
 
 def test_the_same_files_give_the_same_vectors(home, script):

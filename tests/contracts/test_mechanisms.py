@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
+from support.intervals import least_chance, most_chance
 from support.made_texts import load_examples
 from support.toys import (
     KEYS,
@@ -36,6 +37,7 @@ from support.toys import (
     RELEASE,
     build_artifact,
     counted_contexts,
+    law_of_word,
     load_built,
     make_bundle,
     random_embedding,
@@ -52,9 +54,7 @@ from wordveil.crypto.streams import KeyedStream, derive_contexts, frame_records,
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.errors import BundleError
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.recovery import measure_recovery
 from wordveil.mechanisms.base import Mechanism, TokenBatch
-from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.text.policy import TextPolicy, with_profile
@@ -82,7 +82,6 @@ def marks(name: str) -> list[pytest.MarkDecorator]:
 
 EVERY = pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in CASES])
 REGISTERED = pytest.mark.parametrize("name", sorted(MECHANISMS))
-PADDED = pytest.mark.parametrize("padding", [False, True])
 
 
 def pads(name: str) -> bool:
@@ -202,22 +201,19 @@ def test_a_mechanism_that_cannot_pad_refuses_to(name: str) -> None:
 
 
 @EVERY_PADDED
-def test_offsets_and_range(name: str, padding: bool) -> None:
+def test_draw_keeps_offsets_contexts_and_its_input(name: str, padding: bool) -> None:
     batch = token_batch(records(padding=padding))
-    drawn = toy_mechanism(name, padding=padding).draw(batch, KEYS)
-    assert np.array_equal(drawn.offsets, batch.offsets)
-    assert np.array_equal(drawn.contexts, batch.contexts)
+    before = [array.copy() for array in (batch.ids, batch.offsets, batch.contexts)]
+    mechanism = toy_mechanism(name, padding=padding)
+    drawn = mechanism.draw(batch, KEYS)
+    for after in (batch.ids, batch.offsets, batch.contexts), (before[0], drawn.offsets, drawn.contexts):
+        assert all(np.array_equal(*pair) for pair in zip(before, after, strict=True))
     assert drawn.ids.dtype == np.int32
     assert drawn.ids.min() >= 0
     assert drawn.ids.max() < SIZE + padding
-
-
-@EVERY
-def test_input_is_left_as_it_is(name: str) -> None:
-    batch = token_batch(records(padding=pads(name)))
-    before = [array.copy() for array in (batch.ids, batch.offsets, batch.contexts)]
-    toy_mechanism(name).draw(batch, KEYS)
-    assert all(np.array_equal(*pair) for pair in zip(before, (batch.ids, batch.offsets, batch.contexts), strict=True))
+    assert sequences(mechanism.draw(token_batch([]), KEYS)) == []
+    # Beyond it noise would repeat, so there must be room for any text; and it is finite.
+    assert 2**20 <= mechanism.max_tokens <= 2**32
 
 
 @EVERY_PADDED
@@ -232,55 +228,20 @@ def test_outputs_vary(name: str, padding: bool) -> None:
 
 
 @EVERY
-def test_no_record_no_output(name: str) -> None:
-    mechanism = toy_mechanism(name)
-    assert sequences(mechanism.draw(token_batch([]), KEYS)) == []
-    assert sequences(mechanism.draw(token_batch([[], []]), KEYS)) == [[], []]
-
-
-@EVERY
 def test_batch_size_does_not_matter(name: str) -> None:
+    """Nor do order, empty records, and more tokens than any inner chunk holds."""
     mechanism, ids = toy_mechanism(name), records(padding=pads(name))
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
-    for size in (1, 2, 7):
-        parts = [slice(start, start + size) for start in range(0, len(ids), size)]
-        drawn = [mechanism.draw(token_batch(ids[part], context[part]), KEYS) for part in parts]
+    rows = np.arange(len(ids))
+    for size in (1, 2, 7, len(ids) - 1):
+        parts = np.split(rows, range(size, len(ids), size))
+        drawn = [mechanism.draw(token_batch([ids[row] for row in part], context[part]), KEYS) for part in parts]
         assert list(chain.from_iterable(map(sequences, drawn))) == whole, size
-
-
-@EVERY
-def test_every_split_and_order_gives_the_same(name: str) -> None:
-    mechanism, ids = toy_mechanism(name), records(padding=pads(name))
-    context = counted_contexts(len(ids))
-    whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
-    for cut in range(len(ids) + 1):
-        left = mechanism.draw(token_batch(ids[:cut], context[:cut]), KEYS)
-        right = mechanism.draw(token_batch(ids[cut:], context[cut:]), KEYS)
-        assert sequences(left) + sequences(right) == whole
-    order = np.random.default_rng(1).permutation(len(ids))
-    shuffled = mechanism.draw(token_batch([ids[i] for i in order], context[order]), KEYS)
-    assert sequences(shuffled) == [whole[i] for i in order]
-
-
-@EVERY
-def test_empty_records_do_not_matter(name: str) -> None:
-    mechanism, ids = toy_mechanism(name), records(padding=pads(name))
-    context = counted_contexts(len(ids))
-    whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     full = [row for row, record in enumerate(ids) if record]
-    assert sequences(mechanism.draw(token_batch([ids[row] for row in full], context[full]), KEYS)) == [
-        whole[row] for row in full
-    ]
-
-
-@EVERY
-def test_large_batches_do_not_matter(name: str) -> None:
-    """More tokens than any inner chunk holds."""
-    mechanism, ids = toy_mechanism(name), records(padding=pads(name)) * 12
-    context = np.tile(counted_contexts(len(ids) // 12), (12, 1))
-    drawn = sequences(mechanism.draw(token_batch(ids, context), KEYS))
-    assert drawn == drawn[: len(ids) // 12] * 12
+    for order in (np.random.default_rng(1).permutation(len(ids)), np.array(full), np.tile(rows, 12)):
+        drawn = mechanism.draw(token_batch([ids[row] for row in order], context[order]), KEYS)
+        assert sequences(drawn) == [whole[row] for row in order]
 
 
 @EVERY
@@ -317,12 +278,6 @@ def test_positions_and_records_have_their_own_noise(name: str) -> None:
     drawn = sequences(toy_mechanism(name).draw(token_batch([[5] * 40] * 2), KEYS))
     assert len(set(drawn[0])) > 5
     assert drawn[0] != drawn[1]
-
-
-@EVERY
-def test_a_record_holds_max_tokens(name: str) -> None:
-    """Beyond it noise would repeat, so there must be room for any text; and it is finite."""
-    assert 2**20 <= toy_mechanism(name).max_tokens <= 2**32
 
 
 @EPSILON_PADDED
@@ -371,34 +326,7 @@ def test_laws_that_are_known_are_those_of_the_draws(name: str, padding: bool) ->
     if laws is None:
         return
     for word in range(0, SIZE, 37):
-        found = laws.shares[word] * laws.common
-        part = slice(laws.offsets[word], laws.offsets[word + 1])
-        assert len(np.unique(laws.ids[part])) == part.stop - part.start
-        found[laws.ids[part]] += laws.extras[part]
-        assert found == pytest.approx(mechanism.probabilities(word), rel=1e-9, abs=1e-15)
-
-
-@EVERY_PADDED
-def test_what_an_attacker_recovers_is_measured(name: str, padding: bool) -> None:
-    mechanism = toy_mechanism(name, padding=padding)
-    found = measure_recovery(mechanism, rank_frequencies(SIZE))
-    if mechanism.reads_context:  # single words say nothing of a text
-        assert found is None
-        return
-    assert found is not None
-    for its in (found.uniform, found.frequency):
-        exact = its.after[0].at_most is not None
-        assert exact == (mechanism.probabilities(0) is not None)
-        assert its.after[0].at_least > 0.999 * its.before
-        assert its.after[-1].at_least >= its.after[0].at_least
-
-
-@PADDED
-def test_laplace_diameter_covers_every_symbol(padding: bool) -> None:
-    built = build_toy("laplace", padding=padding)
-    points = built.arrays["index"][symbols(SIZE, padding=padding), :-1].astype(np.float64)
-    largest = max(float(np.sqrt(((points - point) ** 2).sum(axis=1)).max()) for point in points)
-    assert largest <= built.guarantee.diameter <= largest * (1 + 1e-4)
+        assert law_of_word(laws, word) == pytest.approx(mechanism.probabilities(word), rel=1e-9, abs=1e-15)
 
 
 @EVERY
@@ -413,16 +341,6 @@ def test_metric_is_named_by_its_points(name: str) -> None:
 
 
 DRAWS = 50_000
-
-
-def chances(drawn: NDArray[np.int32], word: int) -> tuple[float, float]:
-    """The least and the greatest probability of ``word`` that the draws allow (Clopper and Pearson 1934), each wrong
-    once in 10^9 cases.
-    """
-    hits, draws = int((drawn == word).sum()), len(drawn)
-    low = stats.beta.ppf(1e-9, hits, draws - hits + 1) if hits else 0.0
-    high = stats.beta.ppf(1 - 1e-9, hits + 1, draws - hits) if hits < draws else 1.0
-    return float(low), float(high)
 
 
 @EVERY_PADDED
@@ -442,9 +360,9 @@ def test_two_words_distinguished_no_better_than_the_bound(name: str, padding: bo
         each: mechanism.draw(token_batch([[each] * DRAWS], counted_contexts(1, series=each)), KEYS).ids
         for each in {word, near, far}
     }
-    stays, _ = chances(drawn[word], word)
+    stays = least_chance(int((drawn[word] == word).sum()), DRAWS, 1e-9)
     for other in (near, far):
-        _, becomes = chances(drawn[other], word)
+        becomes = most_chance(int((drawn[other] == word).sum()), DRAWS, 1e-9)
         bound = built.guarantee.bound(float(apart[other]))
         assert stays <= math.exp(min(bound, 700.0)) * becomes + built.guarantee.delta
 

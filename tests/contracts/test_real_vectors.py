@@ -9,10 +9,11 @@ from wordveil.embeddings.embedding import load
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
 
 
-def check_search(vectors: np.ndarray, epsilon: float) -> None:
-    """Noisy words have the nearest word that all scores in float64 have."""
+@pytest.mark.parametrize("epsilon", [5.0, 20.0, 60.0])
+def test_noisy_queries_find_their_true_nearest_word(epsilon: float):
+    """It is the nearest by all scores in float64."""
+    vectors, rng = load("demo").vectors, np.random.default_rng(int(epsilon))
     dimension = vectors.shape[1]
-    rng = np.random.default_rng(int(epsilon))
     noise = rng.standard_normal((dimension, 200))
     noise *= rng.gamma(dimension, 1 / epsilon, 200) / np.linalg.norm(noise, axis=0)
     queries = vectors[rng.integers(0, len(vectors), 200)].T + noise
@@ -20,8 +21,3 @@ def check_search(vectors: np.ndarray, epsilon: float) -> None:
     scores = plain @ queries - 0.5 * np.einsum("ij,ij->i", plain, plain)[:, None]
     found = ExactNearest(scoring_rows(vectors), len(vectors)).search(queries)
     assert (found == scores.argmax(axis=0)).all()
-
-
-@pytest.mark.parametrize("epsilon", [5.0, 20.0, 60.0])
-def test_noisy_queries_find_their_true_nearest_word(epsilon: float):
-    check_search(load("demo").vectors, epsilon)

@@ -18,15 +18,11 @@ from wordveil.embeddings.embedding import load
 from wordveil.text.policy import TextPolicy, with_profile
 
 FILE = Path(os.environ.get("WORDVEIL_GOLDEN", Path(__file__).parents[1] / "golden")) / "repeat-same.json"
-STOP_WORDS = ("and", "for", "in", "is", "of", "the", "to")
+WORDS = {"stop_word_list": ("and", "for", "in", "is", "of", "the", "to"), "types": {}, "names": "words"}
 POLICIES = {
     "as it is": TextPolicy(repeat="same"),
-    "readable": with_profile(
-        "readable", controls="keep", stop_word_list=STOP_WORDS, repeat="same", types={}, names="words"
-    ),
-    "capitals replaced": with_profile(
-        "readable", stop_word_list=STOP_WORDS, stop_word_capitals="replace", repeat="same", types={}, names="words"
-    ),
+    "readable": with_profile("readable", controls="keep", repeat="same", **WORDS),
+    "capitals replaced": with_profile("readable", stop_word_capitals="replace", repeat="same", **WORDS),
     "padded": TextPolicy(repeat="same", length="pad", n_max=12),
     "bag": TextPolicy(repeat="same", output="bag"),
 }

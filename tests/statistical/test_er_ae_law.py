@@ -179,13 +179,6 @@ def test_originals_that_are_read_again_are_told(choice: str, monkeypatch: pytest
     assert likelihood(load(choice, padding=True), (2, UNKNOWN), choice, padding=True) < 1e-9
 
 
-def test_another_number_of_candidates_is_told() -> None:
-    built = build("two-set", padding=True)
-    for wrong in (1, 3):
-        mechanism = ErAe.load(SIZE, {**built.parameters, "candidates": wrong}, built.arrays)
-        assert likelihood(mechanism, (1, 2), "two-set", padding=True) < 1e-9
-
-
 def refutes(built: MechanismArtifact, one: tuple[int, ...], other: tuple[int, ...], event: NDArray[np.bool_]) -> bool:
     """Whether draws of two texts refute the bound, by how often they are in a set of outputs, bool ``(4, 4)``."""
     mechanism = ErAe.load(SIZE, built.parameters, built.arrays)

@@ -80,12 +80,12 @@ def real_noise(n: int) -> Noise:
 
 
 @cache
-def wrong_direction(n: int, law: str) -> Noise:
-    """The right radius in a direction that is not uniform: a normalised vector of the cube [0, 1]^n or [-1, 1]^n."""
+def wrong_direction(n: int, least: float) -> Noise:
+    """The right radius in a direction that is not uniform: a normalised vector of the cube [least, 1]^n."""
     rng = np.random.default_rng(n)
     parts = []
     for start in range(0, RECORDS[n], _CHUNK):
-        vectors = rng.uniform(-1.0 if law == "cube" else 0.0, 1.0, (n, min(_CHUNK, RECORDS[n] - start), POSITIONS))
+        vectors = rng.uniform(least, 1.0, (n, min(_CHUNK, RECORDS[n] - start), POSITIONS))
         vectors *= rng.gamma(n, 1 / EPSILON, vectors.shape[1:]) / np.sqrt((vectors**2).sum(axis=0))
         parts.append(summary(vectors))
     return joined(parts)
@@ -186,14 +186,12 @@ def share_contexts(n: int) -> Noise:
 
 # Fernandes, Dras, McIver 2018 can be read as taking the direction from [0, 1]^n.
 WRONG: dict[str, tuple[list[int], Callable[[int], float]]] = {
-    "radius of twice the scale": (DIMENSIONS, lambda n: p_radius(real_noise(n), n, EPSILON * 2)),
     "radius of half the scale": (DIMENSIONS, lambda n: p_radius(real_noise(n), n, EPSILON / 2)),
     "radius of one dimension less": (DIMENSIONS[1:], lambda n: p_radius(real_noise(n), n - 1, EPSILON)),
     "radius of one dimension more": (DIMENSIONS, lambda n: p_radius(real_noise(n), n + 1, EPSILON)),
     "coordinate of another dimension": (DIMENSIONS[1:], lambda n: p_coordinate(real_noise(n), OTHER_DIMENSION[n])),
-    "coordinate of a cube": (DIMENSIONS[1:], lambda n: p_coordinate(wrong_direction(n, "cube"), n)),
-    "coordinate of a positive cube": (DIMENSIONS[1:], lambda n: p_coordinate(wrong_direction(n, "positive cube"), n)),
-    "sign of a positive cube": (DIMENSIONS, lambda n: p_sign(wrong_direction(n, "positive cube"))),
+    "coordinate of a cube": (DIMENSIONS[1:], lambda n: p_coordinate(wrong_direction(n, -1.0), n)),
+    "sign of a positive cube": (DIMENSIONS, lambda n: p_sign(wrong_direction(n, 0.0))),
     "dependent radius": (DIMENSIONS, lambda n: p_dependence(stretch(real_noise(n)))),
     "correlated coordinates": (DIMENSIONS[1:], lambda n: p_coordinates(correlate(real_noise(n)))),
     "shared positions": (DIMENSIONS, lambda n: p_positions(share_positions(n))),

@@ -158,7 +158,7 @@ def distances(bundle: Bundle) -> FloatArray:
 
 
 def sequence_distance(left: Symbols, right: Symbols, d: FloatArray) -> float:
-    return float(sum(d[a, b] for a, b in zip(left, right, strict=True)))
+    return float(d[left, right].sum())
 
 
 def bag_distance(left: Symbols, right: Symbols, d: FloatArray) -> float:
@@ -196,17 +196,14 @@ def test_token_law_is_a_law_and_private(padding: bool, store: Path) -> None:
     assert (losses > allowed / 2)[allowed > 0].any()
 
 
-def test_codec_covers_every_text(store: Path) -> None:
-    found = set(canonical(SEQUENCE, make(store, padding=True), TEXTS))
-    inner = set(itertools.product((0, 1, 2, UNKNOWN), repeat=2))
-    assert found == inner | {(symbol, PAD) for symbol in (0, 1, 2, UNKNOWN)} | {(PAD, PAD)}
-
-
 @pytest.mark.parametrize("form", list(LAWS))
 def test_loss_of_every_pair_is_bounded(form: str, store: Path) -> None:
     policy, text_law = LAWS[form]
     bundle = make(store, padding=policy.pads)
     ids = sorted(set(canonical(policy, bundle, TEXTS)))
+    if form == "sequence":
+        words = (0, 1, 2, UNKNOWN)
+        assert {*ids} == {*itertools.product(words, repeat=2), *((word, PAD) for word in words), (PAD, PAD)}
     law = token_law(store, padding=policy.pads)
     losses = loss_table(np.stack([text_law(symbols, law) for symbols in ids]))
     pure = stated_pure(bundle, policy)
@@ -226,7 +223,7 @@ def output_counts(bundle: Bundle, policy: TextPolicy, text: str, records: int) -
     return np.bincount(drawn, minlength=len(OUTPUTS))
 
 
-@pytest.mark.parametrize("text", ["", "cow", "zebra ant", "cow Bee ?! ant"])
+@pytest.mark.parametrize("text", ["", "zebra ant", "cow Bee ?! ant"])
 @pytest.mark.parametrize("form", list(LAWS))
 def test_pipeline_follows_the_law(form: str, text: str, store: Path) -> None:
     policy, text_law = LAWS[form]

@@ -232,19 +232,12 @@ def test_the_certificate_covers_whatever_the_thresholds_are(shape, padding):
     assert certified > 0
 
 
-def test_ranges_that_are_no_hierarchy_are_refused():
-    artifact = built(UNEVEN, padding=False)
-    ranges = artifact.arrays["ranges"].copy()
-    ranges[3, ranges[3, :, 1] < 43, 0] += 1
-    with pytest.raises(ValueError, match="not nested clusters"):
-        certified(broken_table(artifact, ranges=ranges))
-
-
 ANY = {"size": 90, "epsilon": 3.0, "clusters": (7,), "least": 3}
 
 
 @pytest.mark.parametrize("row", [2, 7, 8], ids=["word", "padding", "unknown"])
-def test_a_cluster_missing_from_the_outside_draw_is_refused(row):
+def test_ranges_that_are_no_hierarchy_are_refused(row):
+    """A cluster is missing from the draw outside, or a range is moved."""
     artifact = built(ANY, padding=True)
     ranges = artifact.arrays["ranges"].copy()
     ranges[row, ranges[row, :, 1] == 7, 1] = 6
@@ -252,17 +245,11 @@ def test_a_cluster_missing_from_the_outside_draw_is_refused(row):
     assert breaks(broken, 90, padding=True) != []
     with pytest.raises(ValueError, match="not nested clusters"):
         certified(broken)
-
-
-def test_the_numbers_of_one_cluster_less_are_caught():
-    """As where padding is not counted."""
-    artifact = built(ANY, padding=False)
-    (numbers,) = solve_levels([(1, 6)], [0.0, 3.0], padding=False).words
-    thresholds = artifact.arrays["thresholds"].copy()
-    thresholds[0] = max(numbers.numbers)
-    broken = broken_table(artifact, thresholds=thresholds)
-    assert certified(broken)[1] > 3 + 0.1
-    assert breaks(broken, 90, padding=False) != []
+    artifact = built(UNEVEN, padding=False)
+    ranges = artifact.arrays["ranges"].copy()
+    ranges[row % 7, ranges[row % 7, :, 1] < 43, 0] += 1
+    with pytest.raises(ValueError, match="not nested clusters"):
+        certified(broken_table(artifact, ranges=ranges))
 
 
 def test_the_numbers_of_another_size_are_seen():

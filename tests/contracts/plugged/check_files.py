@@ -69,17 +69,10 @@ def test_lists_tuples_of_settings_lists_of_recipe(tmp_path: Path):
     ("mechanism", "words"),
     [
         ({"sizes": 20}, ["mechanism.sizes = 20: should be a list."]),
-        ({"sizes": "20"}, ["mechanism.sizes = 20: should be a list."]),
         ({"sizes": [20, 1]}, ["mechanism.sizes.1 = 1: should be greater than or equal to 2."]),
-        ({"sizes": [20.5]}, ["mechanism.sizes.0 = 20.5: should be a valid integer"]),
-        ({"sizes": ["20"]}, ["mechanism.sizes.0 = 20: should be a valid integer"]),
         ({"sizes": [True]}, ["mechanism.sizes.0 = true: should be a valid integer"]),
-        ({"losses": [0, float("nan")]}, ["mechanism.losses.1 = nan: should be"]),
-        ({"losses": [1, 2]}, ["mechanism.losses: the first must be 0."]),
         ({"losses": [1, -2]}, ["mechanism.losses: the first must be 0.", "mechanism.losses.1 = -2: should be"]),
-        ({"classes": ""}, ["mechanism.classes: is empty: fill it in, or remove it."]),
         ({"pairs": 3}, ["mechanism.pairs = 3: should be a valid string"]),
-        ({"frequencies": ["a"]}, ["mechanism.frequencies = ['a']: should be a valid string"]),
     ],
 )
 def test_faults_of_lists_and_files(mechanism: dict[str, Any], words: list[str]):
@@ -108,23 +101,23 @@ def test_every_file_reaches_the_build_and_the_recipe(tmp_path: Path, files: dict
     assert find_bundle(chosen).path == bundle.path  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", ["similarity", "frequencies", "pairs", "classes", "ngrams"])
-def test_each_file_identifies_the_bundle(tmp_path: Path, files: dict[str, str], name: str):
-    chosen = config(files, tmp_path / "bundles")
+def test_each_file_identifies_the_bundle(tmp_path: Path, files: dict[str, str]):
+    store = tmp_path / "bundles"
+    chosen = config(files, store)
     bundle = build_bundle(chosen)
-    if name == "ngrams":
-        make_model(tmp_path / "other", ["the cat sat on the dog"], NgramSettings(max_n=2, min_count=1))
-        changed = config({**files, name: str(tmp_path / "other")}, tmp_path / "bundles")
-    else:
-        with Path(files[name]).open("a") as stream:
-            stream.write({"similarity": "fish 1 2 3\n", "pairs": "dog\tcat\t1\n"}.get(name, "fish\t3\n"))
-        changed = chosen
-    with pytest.raises(BundleError, match=f"content of mechanism.{name} is"):
-        find_bundle(changed)
-    assert build_bundle(changed).path != bundle.path
-    without = {place: value for place, value in files.items() if place != name}
-    with pytest.raises(BundleError, match=rf"mechanism\.{name} is .* in the bundle, None in the configuration"):
-        find_bundle(config(without, tmp_path / "bundles"))
+    make_model(tmp_path / "other", ["the cat sat on the dog"], NgramSettings(max_n=2, min_count=1))
+    other_model = config({**files, "ngrams": str(tmp_path / "other")}, store)
+    with pytest.raises(BundleError, match=r"content of mechanism.ngrams is"):
+        find_bundle(other_model)
+    assert build_bundle(other_model).path != bundle.path
+    for name, line in {"similarity": "fish 1 2 3\n", "pairs": "dog\tcat\t1\n", "classes": "fish\t3\n"}.items():
+        with pytest.raises(BundleError, match=rf"mechanism\.{name} is .* in the bundle, None in the configuration"):
+            find_bundle(config({place: value for place, value in files.items() if place != name}, store))
+        content = Path(files[name]).read_bytes()
+        Path(files[name]).write_bytes(content + line.encode())
+        with pytest.raises(BundleError, match=f"content of mechanism.{name} is"):
+            find_bundle(chosen)
+        Path(files[name]).write_bytes(content)
 
 
 def test_comparison_files_for_the_configured_mechanism_alone(

@@ -1,7 +1,8 @@
-"""Runs the contracts over the mechanisms of an installed package: ``toys`` of tests/plugin, or ``papers`` of research.
+"""Runs the contracts over the mechanisms of an installed package: ``toys`` of tests/plugin, or ``golden`` or
+``papers`` of research.
 
 A process of its own: ``tests/contracts/test_plugin.py`` starts it and reads what came out. The arguments are a folder
-for results and one of these two words.
+for results and one of these words.
 """
 
 from __future__ import annotations
@@ -31,8 +32,13 @@ def run_toys(folder: Path) -> None:
     run(folder, "checks", *(str(Path(__file__).with_name(f"check_{name}.py")) for name in ("toy", "files")))
 
 
+def run_golden(folder: Path) -> None:
+    """Run over the golden outputs of the laboratory's mechanisms."""
+    run(folder, "contracts", CONTRACTS, "-k", "(syntf or random) and golden")
+
+
 def run_papers(folder: Path) -> None:
-    """Run over golden outputs, and the laboratory's own tests."""
+    """Run all contracts, and the laboratory's own tests."""
     audits = str(TESTS / "unit" / "audit" / "test_bundle.py")
     run(folder, "contracts", CONTRACTS, audits, "-k", "syntf or random or say")
     research = TESTS.parent / "research"
@@ -44,4 +50,4 @@ def run_papers(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"toys": run_toys, "papers": run_papers}[sys.argv[2]](Path(sys.argv[1]))
+    {"toys": run_toys, "golden": run_golden, "papers": run_papers}[sys.argv[2]](Path(sys.argv[1]))

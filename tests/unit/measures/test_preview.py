@@ -59,8 +59,6 @@ def test_counts_are_exact(bundle):
         TextPolicy(length="pad", n_max=2, refused="empty"),
         TextPolicy(length="sample", n_max=3, refused="empty", unknown="quarantine"),
         TextPolicy(case="restore", punctuation="keep", unknown="keep"),
-        TextPolicy(unknown="drop", length="pad", n_max=2),
-        TextPolicy(repeat="same"),
         TextPolicy(repeat="same", length="pad", n_max=3),
         TextPolicy(repeat="same", unknown="quarantine", punctuation="keep"),
     ],
@@ -142,13 +140,8 @@ def test_a_shorter_public_length_is_suggested(bundle, monkeypatch):
 @pytest.mark.parametrize("batches", [[], [batch([], [])], [batch([None], ["null_text"])]])
 def test_nothing_to_draw_is_no_error(bundle, batches):
     sample = inspect(batches, OPEN, bundle)
-    assert (sample.released, sample.tokens, sample.keep_rate, sample.unknown_rate, sample.lengths) == (
-        0,
-        0,
-        None,
-        None,
-        None,
-    )
+    assert (sample.released, sample.tokens) == (0, 0)
+    assert (sample.keep_rate, sample.unknown_rate, sample.lengths) == (None, None, None)
     assert sample.tokens_per_second > 0
     facts = sample_facts(sample, {"table_rows": 0, "core_hours": sample.core_hours(9), "core_hours_a_million": None})
     assert facts["expected keep-rate"] == "no known words"
@@ -175,29 +168,17 @@ def test_a_sample_is_drawn_within_bounds(bundle, monkeypatch):
     assert inspect([batch(["near next far"] * 1000, [None] * 1000)], OPEN, bundle).keep_draws == 2000
 
 
-def test_words_stay_more_often_at_a_larger_epsilon(bundle):
-    found = preview_words(bundle, ["near", "next"], 1.0, draws=4000)
-    assert [(item.word, item.epsilon) for item in found] == [
-        (word, eps) for word in ("near", "next") for eps in (0.5, 1.0, 2.0)
-    ]
-    for lines in (found[:3], found[3:]):
-        assert lines[0].stays + 0.02 < lines[1].stays < lines[2].stays - 0.02
-    for item in found:
-        shares = [share for _, share in item.replacements]
-        assert item.stays + sum(shares) <= 1 + 1e-9
-        assert shares == sorted(shares, reverse=True)
-        assert item.word not in dict(item.replacements)
-        assert set(dict(item.replacements)) <= {"near", "next", "far", preview.PADDING}
-
-
 def test_shares_are_the_mechanisms_own(tmp_path):
     """One dimension, no padding: noise is Laplace(1/eps), and a word's cell ends half way to its neighbour."""
     line = toys.laplace_bundle(tmp_path, LINE, 2.0, padding=False)
-    half, at, twice = preview_words(line, ["next"], 2.0, draws=20_000)
-    for item, epsilon in ((half, 1.0), (at, 2.0), (twice, 4.0)):
+    found = preview_words(line, ["next", "near"], 2.0, draws=20_000)
+    assert [(item.word, item.epsilon) for item in found[:4]] == [*(("next", e) for e in (1.0, 2.0, 4.0)), ("near", 1.0)]
+    for item, epsilon in zip(found[:3], (1.0, 2.0, 4.0), strict=True):
         left, right = np.exp(-epsilon * 0.5) / 2, np.exp(-epsilon * 1.5) / 2
         assert item.stays == pytest.approx(1 - left - right, abs=0.015)
-        assert dict(item.replacements)["near"] == pytest.approx(left, abs=0.015)
+        (first, most), (second, least) = item.replacements
+        assert (first, second) == ("near", "far"), "by share"
+        assert (most, least) == (pytest.approx(left, abs=0.015), pytest.approx(right, abs=0.015))
 
 
 @pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if kind.settings_type.has_epsilon()])
@@ -205,12 +186,8 @@ def test_another_epsilon_is_the_mechanism_built_with_it(name):
     """Mechanisms that offer it draw what one built at that epsilon draws."""
     embedding, padding, first, second = toys.random_embedding(50, 6), True, 1.0, 3.0
     if name.startswith("hyperbolic"):
-        embedding, padding, first, second = (
-            replace(embedding, vectors=embedding.vectors * np.float32(0.1)),
-            False,
-            6.0,
-            9.0,
-        )
+        embedding = replace(embedding, vectors=embedding.vectors * np.float32(0.1))
+        padding, first, second = False, 6.0, 9.0
     if name == "staircase":  # it has no lists below 1.2, and padding's floor depends on epsilon
         padding, first, second = False, 4.0, 6.0
     others = {"model": "generator.npz"} if name == "er-ae" else {}
@@ -236,10 +213,8 @@ def test_a_mechanism_of_one_epsilon_is_shown_at_it_alone(bundle, monkeypatch):
 
 
 def test_each_preview_has_keys_of_its_own(bundle):
-    first, second = make_throwaway_keys(), make_throwaway_keys()
-    assert all(
-        getattr(first, name) != getattr(second, name) for name in ("context", "noise", "sampling", "shuffle", "tag")
-    )
+    first, second = vars(make_throwaway_keys()), vars(make_throwaway_keys())
+    assert all(first[name] != second[name] for name in ("context", "noise", "sampling", "shuffle", "tag"))
     assert preview_words(bundle, ["near"], 1.0) != preview_words(bundle, ["near"], 1.0)
 
 

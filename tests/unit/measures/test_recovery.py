@@ -13,21 +13,19 @@ from wordveil.measures.recovery import (
     DRAWS,
     WordScores,
     find_recovered,
-    fit_laws,
     guess_densely,
     guess_outputs,
     load_built,
     measure_recovery,
 )
-from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.mechanisms.tables.mechanism import TableMechanism
-from wordveil.mechanisms.tables.table import NOBODY, Rows, build_table
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 
 SIZE = 60
 EMBEDDING = random_embedding(SIZE, 3)
+UNIFORM = np.full(SIZE, 1 / SIZE)
 SKEWED = np.arange(1, SIZE + 1)[::-1] / (SIZE * (SIZE + 1) / 2)
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "lists": ("exponential", {"epsilon": 2.0, "neighbours": 12}),
@@ -36,13 +34,6 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "weak": ("exponential", {"epsilon": 0.1, "neighbours": 12}),
     "blind": ("exponential", {"epsilon": 1e-9, "gamma": 1e-9}),
 }
-
-
-class _Tabled(TableMechanism):
-    """A table that no mechanism builds."""
-
-    name = "tabled"
-    build = examples = None  # type: ignore[assignment]
 
 
 class _Dense(Mechanism):
@@ -90,43 +81,19 @@ def after_two(mechanism: Mechanism, prior: np.ndarray) -> float:
     return sum(float((prior * laws[:, first] * laws[:, second]).max()) for first, second in pairs)
 
 
-def response(size: int, epsilon: float) -> _Tabled:
-    """Randomised response: a word keeps ``exp(epsilon)`` times the probability of any other."""
-    rows = Rows(
-        offsets=np.concatenate([np.arange(size + 1), [size + 1, size + 2]]),
-        ids=np.append(np.arange(size), [0, 0]).astype(np.int32),
-        scores=np.zeros(size + 2),
-        cut=np.append(np.full(size, epsilon), [0.0, 0.0]),
-        own=np.append(np.arange(size), [NOBODY, NOBODY]).astype(np.int32),
-        outputs=size,
-    )
-    return _Tabled(size, {"epsilon": epsilon}, build_table(rows))
-
-
 def measured(mechanism: Mechanism, prior: np.ndarray) -> Recovery:
     found = measure_recovery(mechanism, prior)
     assert found is not None
     return found
 
 
-@pytest.mark.parametrize("padding", [False, True])
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("kind", [lambda mechanism: mechanism, _Dense], ids=["listed", "dense"])
-def test_one_draw_is_exact(case: str, padding: bool, kind: Any):
-    mechanism = mechanism_of(case, padding=padding)
-    found = measured(kind(mechanism), SKEWED)
-    for prior, its in ((np.full(SIZE, 1 / SIZE), found.uniform), (SKEWED, found.frequency)):
-        exact = joint_law(mechanism, prior).max(axis=0).sum()
-        assert its.after[0].at_least == its.after[0].at_most == pytest.approx(exact, rel=1e-5)
-        assert its.before == pytest.approx(prior.max(), rel=1e-5)
-
-
-@pytest.mark.parametrize("prior", [np.full(SIZE, 1 / SIZE), SKEWED], ids=["uniform", "skewed"])
+@pytest.mark.parametrize("prior", [UNIFORM, SKEWED], ids=["uniform", "skewed"])
 @pytest.mark.parametrize("kind", [lambda mechanism: mechanism, _Dense, _Unknown], ids=["listed", "dense", "unknown"])
 def test_one_share_is_exact_or_a_little_less(prior: np.ndarray, kind: Any):
     mechanism, draws = mechanism_of("lists", padding=True), 40_000
     exact = joint_law(mechanism, prior).max(axis=0).sum()
     share, counted = find_recovered(kind(mechanism), prior, draws)
+    assert find_recovered(kind(mechanism), np.eye(SIZE)[3], 200)[0] == pytest.approx(1), "the most frequent word"
     if kind is not _Unknown:
         assert (share, counted) == (pytest.approx(exact, abs=1e-12), None)
         return
@@ -134,31 +101,29 @@ def test_one_share_is_exact_or_a_little_less(prior: np.ndarray, kind: Any):
     assert exact - 0.02 < share < exact + 4 * np.sqrt(exact * (1 - exact) / draws)
 
 
-def test_one_share_is_never_below_that_of_the_most_frequent_word():
-    mechanism = _Unknown(mechanism_of("blind"))
-    assert find_recovered(mechanism, SKEWED, 200)[0] >= SKEWED.max()
-    assert find_recovered(mechanism, np.eye(SIZE)[3], 200) == (1.0, 200)
-
-
 @pytest.mark.parametrize("padding", [False, True])
 @pytest.mark.parametrize("case", CASES)
-def test_guesses_agree_with_brute_force(case: str, padding: bool):
+def test_one_draw_is_that_of_brute_force(case: str, padding: bool):
     mechanism = mechanism_of(case, padding=padding)
     laws = mechanism.word_laws()
     assert laws is not None
-    for prior in (np.full(SIZE, 1 / SIZE), SKEWED, np.eye(SIZE)[3]):
+    for found in (measured(mechanism, SKEWED), measured(_Dense(mechanism), SKEWED)):
+        for prior, its in ((UNIFORM, found.uniform), (SKEWED, found.frequency)):
+            exact = joint_law(mechanism, prior).max(axis=0).sum()
+            assert its.after[0].at_least == its.after[0].at_most == pytest.approx(exact, rel=1e-5)
+            assert its.before == pytest.approx(prior.max(), rel=1e-5)
+    for prior in (UNIFORM, SKEWED, np.eye(SIZE)[3]):
         joint = joint_law(mechanism, prior)
         guesses, best = guess_outputs(laws, prior)
         dense = guess_densely(mechanism, [prior], [np.empty((0, 1), np.int32)], [1])[0]
         assert best == pytest.approx(joint.max(axis=0), rel=1e-12, abs=1e-18)
         assert dense.joint == pytest.approx(joint.max(axis=0), rel=1e-12, abs=1e-18)
-        assert best.sum() == pytest.approx(joint.max(axis=0).sum(), abs=1e-9)
         every = np.arange(joint.shape[1])
         assert joint[guesses, every] == pytest.approx(joint.max(axis=0), rel=1e-12, abs=1e-18)
         assert joint[dense.outputs, every] == pytest.approx(joint.max(axis=0), rel=1e-12, abs=1e-18)
 
 
-@pytest.mark.parametrize("prior", [np.full(SIZE, 1 / SIZE), SKEWED], ids=["uniform", "skewed"])
+@pytest.mark.parametrize("prior", [UNIFORM, SKEWED], ids=["uniform", "skewed"])
 @pytest.mark.parametrize("case", CASES)
 def test_guesses_after_several_draws_are_the_likeliest_words(case: str, prior: np.ndarray):
     """Both ways of scoring, against the sum of logarithms."""
@@ -176,23 +141,6 @@ def test_guesses_after_several_draws_are_the_likeliest_words(case: str, prior: n
             assert chosen == pytest.approx(scores.max(axis=1), abs=1e-7)
         if case != "blind":  # where there is a worst guess
             assert (scores.min(axis=1) < scores.max(axis=1) - 1e-3).all()
-
-
-def test_randomised_response_has_a_closed_form():
-    for epsilon in (0.5, 3.0):
-        kept = np.exp(epsilon) / (np.exp(epsilon) + SIZE - 1)
-        found = measured(response(SIZE, epsilon), np.full(SIZE, 1 / SIZE))
-        assert found.uniform.after[0] == found.frequency.after[0]
-        assert found.uniform.after[0].at_least == pytest.approx(kept, rel=1e-5)
-        assert found.uniform.leakage_at_least == pytest.approx(kept * SIZE, rel=1e-4)
-        assert found.uniform.leakage_at_most == found.uniform.leakage_at_least
-
-
-def test_words_that_always_stay_are_all_recovered():
-    found = measured(response(SIZE, 40 * np.log(2)), SKEWED)
-    for its in (found.uniform, found.frequency):
-        assert its.after[0].at_least == pytest.approx(1, abs=1e-9)
-        assert [item.at_most for item in its.after] == [1.0] * len(DRAWS)
 
 
 @pytest.mark.parametrize("padding", [False, True])
@@ -229,7 +177,7 @@ def test_two_draws_are_those_of_all_pairs_of_outputs(epsilon: float, kind: Any):
 
 
 @pytest.mark.parametrize("kind", [lambda mechanism: mechanism, _Dense, _Unknown], ids=["listed", "dense", "unknown"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["lists", "blind"])
 def test_more_draws_never_recover_less_and_figures_come_back(case: str, kind: Any):
     mechanism = kind(mechanism_of(case))
     found = measured(mechanism, SKEWED)
@@ -241,13 +189,7 @@ def test_more_draws_never_recover_less_and_figures_come_back(case: str, kind: An
         assert [item.draws for item in its.after] == list(DRAWS)
 
 
-def test_a_mechanism_that_leaks_more_shows_more():
-    weak, strong = (measured(mechanism_of(case), SKEWED) for case in ("weak", "lists"))
-    for draws in range(1, len(DRAWS)):
-        assert strong.uniform.after[draws].at_least > weak.uniform.after[draws].at_most
-
-
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["lists", "weak", "blind"])
 def test_fitted_attacker_on_draws_near_best_and_not_above(case: str):
     mechanism = mechanism_of(case, padding=True)
     exact, found = measured(mechanism, SKEWED), measured(_Unknown(mechanism), SKEWED)
@@ -257,13 +199,6 @@ def test_fitted_attacker_on_draws_near_best_and_not_above(case: str):
             assert fitted.at_least <= one.at_most + 1e-6
             assert fitted.at_least > 0.6 * one.at_least - 0.03
         assert its.leakage_at_most is None
-
-
-def test_fitted_laws_are_laws():
-    laws = fit_laws(_Unknown(mechanism_of("lists", padding=True)), SKEWED)
-    assert laws.common.sum() == pytest.approx(1)
-    extras = np.add.reduceat(laws.extras, laws.offsets[:-1])
-    assert laws.shares + extras == pytest.approx(np.ones(SIZE))
 
 
 def test_guesses_no_common_law_by_listed_outputs_alone():
@@ -283,15 +218,6 @@ def test_guesses_no_common_law_by_listed_outputs_alone():
     assert WordScores(laws).guess(prior, drawn, (1, 2)).tolist() == [[2, 0], [1, 1], [2, 2], [1, 1], [2, 2]]
 
 
-def test_ties_go_to_the_lower_word():
-    nothing = np.zeros(4, np.int64)
-    laws = WordLaws(np.full(3, 1 / 3), np.ones(3), nothing, np.empty(0, np.int32), np.empty(0))
-    drawn = np.array([[2, 1]], np.int32)
-    assert guess_outputs(laws, np.full(3, 1 / 3))[0].tolist() == [0, 0, 0]
-    assert WordScores(laws).guess(np.full(3, 1 / 3), drawn, (1, 2)).tolist() == [[0, 0]]
-    assert WordScores(laws).guess(np.array([0.2, 0.4, 0.4]), drawn, (1, 2)).tolist() == [[1, 1]]
-
-
 def test_what_was_built_is_measured_before_it_is_in_a_bundle():
     for name, settings in (("exponential", {"epsilon": 2.0}), ("laplace", {"epsilon": 5.0})):
         built = build(EMBEDDING, settings, padding=True, mechanism=name)
@@ -300,14 +226,6 @@ def test_what_was_built_is_measured_before_it_is_in_a_bundle():
             found = measure_recovery(loaded, SKEWED)
         assert found == measured(mechanism, SKEWED)
         assert (found.frequency.leakage_at_most is None) == (name == "laplace")
-
-
-def test_mechanisms_that_change_lengths_are_not_measured():
-    class Doubling(_Unknown):
-        def draw(self, batch, keys):
-            return TokenBatch(np.repeat(batch.ids, 2), batch.offsets * 2, batch.contexts)
-
-    assert measure_recovery(Doubling(mechanism_of("blind")), SKEWED) is None
 
 
 @pytest.mark.parametrize("wrong", [SKEWED * 2, -SKEWED, SKEWED[None, :], np.full(SIZE, np.nan)])
@@ -319,10 +237,10 @@ def test_what_is_no_prior_is_refused(wrong: np.ndarray):
 
 
 def test_figures_survive_json_and_bad_ones_are_refused():
-    found = measured(_Unknown(mechanism_of("lists")), SKEWED)
-    assert Recovery.from_dict(found.to_dict()) == found
+    for kind in (mechanism_of("lists"), _Unknown(mechanism_of("lists"))):
+        found = measured(kind, SKEWED)
+        assert Recovery.from_dict(found.to_dict()) == found
     known = measured(mechanism_of("lists"), SKEWED)
-    assert Recovery.from_dict(known.to_dict()) == known
     assert known.to_dict()["frequency"]["leakage_at_most"] == known.to_dict()["frequency"]["leakage_at_least"]
     values = known.frequency.to_dict()
     for change in (

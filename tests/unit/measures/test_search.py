@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from support.toys import random_embedding, toy_embedding
-from wordveil.embeddings.embedding import check_embedding
 from wordveil.errors import BundleError
 from wordveil.measures import comparison
 from wordveil.measures.calibration.meaning import Subject
@@ -65,13 +64,11 @@ def test_a_loss_in_proportion_to_epsilon_takes_two_builds():
     assert find_loss(builds, 12.0, 1.0, digits=4)[0] == 1.411
 
 
-def test_a_loss_that_no_epsilon_has_ends_the_search():
+def test_what_no_epsilon_has_or_cannot_be_built_bounds_the_search():
     builds = Builds(lambda epsilon: 30 + epsilon)
     assert find_loss(builds, 12.0, 1.0, 0.01) is None
     assert len(builds.epsilons) <= 12
 
-
-def test_what_cannot_be_built_bounds_the_search():
     def build(epsilon: float) -> Any:
         if epsilon < 6.5:
             raise BundleError("too large")
@@ -102,15 +99,10 @@ def test_an_end_of_the_range_is_told_with_what_it_gives():
     under = find_epsilon(lambda epsilon: epsilon / 10, 0.048, 1.0, 0.5, 5.0)
     assert (over.is_reached, over.is_near, over.epsilon) == (False, False, 5.0)
     assert (under.is_reached, under.is_near, under.ratio) == (False, True, pytest.approx(0.05 / 0.048))
-
-
-def test_no_measurement_is_outside_the_range():
+    # No measurement is outside of it, and a figure that falls by noise does not end it.
     measured: list[float] = []
     crossing = find_epsilon(lambda epsilon: measured.append(epsilon) or epsilon, 1e-9, 1.0, 9.009, 300.0)
     assert crossing.epsilon == min(measured) == 9.009
-
-
-def test_a_figure_that_falls_by_noise_does_not_end_the_range():
     assert find_epsilon(lambda epsilon: 0.01 if 1 < epsilon < 25 else epsilon / 50, 0.9, 1.0).is_reached
 
 
@@ -150,9 +142,7 @@ def test_what_is_found_is_true_of_what_is_built():
     assert len(built) <= 5
 
 
-EMBEDDING = toy_embedding(
-    random_embedding(240, 3).words.to_pylist(), np.random.default_rng(0).standard_normal((240, 4))
-)
+EMBEDDING = random_embedding(100, 4)
 BALL = toy_embedding(EMBEDDING.words.to_pylist(), EMBEDDING.vectors * np.float32(0.1))
 NEIGHBOURS = 20
 EMBEDDINGS = {"euclidean": EMBEDDING, "hyperbolic": BALL}
@@ -175,7 +165,7 @@ def compare_at(metric: str, epsilon: float, *, capped: bool) -> SentenceComparis
     return compare(EMBEDDINGS[metric], policy, "exponential", configured, "waab")
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(1.0, marks=pytest.mark.long), 8.0])
 @pytest.mark.parametrize(("metric", "name", "settings"), FREE)
 def test_one_question_has_one_answer(metric: str, name: str, settings: MechanismSettings, epsilon: float):
     """Plan, calibrate and the laboratory begin elsewhere, and end at the same epsilon."""
@@ -198,7 +188,7 @@ def test_one_question_has_one_answer(metric: str, name: str, settings: Mechanism
 
 def test_noise_that_no_epsilon_makes_private_enough_is_none():
     ball = np.random.default_rng(6).uniform(-0.5, 0.5, (40, 3)).astype(np.float32)
-    matcher = Matcher(check_embedding([f"w{number}" for number in range(40)], ball, "made"))
+    matcher = Matcher(toy_embedding([f"w{number}" for number in range(40)], ball))
     noise = make_candidate("hyperbolic-fdd", MECHANISMS["hyperbolic-fdd"].settings_type(epsilon=1.0))
     assert matcher.at_loss(noise, 0.5) is None
     assert matcher.at_loss(noise, 60.0) is not None

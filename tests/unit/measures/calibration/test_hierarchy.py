@@ -12,7 +12,6 @@ from wordveil.embeddings import embedding as embeddings
 from wordveil.measures.calibration import statistics as module
 from wordveil.measures.calibration.figures import summarise_values
 from wordveil.measures.calibration.statistics import (
-    WordCounts,
     WordHierarchy,
     count_block,
     measure_counts,
@@ -84,21 +83,16 @@ def test_of_laws_and_draws_it_is_that_of_the_definition(case, threshold, cells, 
     assert whole.below == pytest.approx(expected, nan_ok=True)
     some = np.arange(0, SIZE, 3, dtype=np.int32)
     counted = count_block(mechanism, some, RUNS)
+    cuts = counted.offsets[1:-1]
     drawn = [
-        define({row: count for row, count in part.items() if row < SIZE and count > threshold * RUNS}, above)
-        for part in _split(counted)
+        define({row: count for row, count in zip(*part, strict=True) if row < SIZE and count > threshold * RUNS}, above)
+        for part in zip(np.split(counted.ids, cuts), np.split(counted.counts, cuts), strict=True)
     ]
     found = measure_counts([counted.take(np.arange(len(some))[::-1].astype(np.int32))], some, SIZE, RUNS, threshold)
     assert found.below is None
     blocks = [counted.take(np.arange(5, dtype=np.int32)), counted.take(np.arange(5, len(some), dtype=np.int32))]
     found = measure_counts(blocks, some, SIZE, RUNS, threshold, hierarchy)
     assert found.below == pytest.approx(drawn, nan_ok=True)
-
-
-def _split(counts: WordCounts) -> list[dict[int, int]]:
-    cuts = counts.offsets[1:-1]
-    rows = zip(np.split(counts.ids, cuts), np.split(counts.counts, cuts), strict=True)
-    return [dict(zip(ids.tolist(), came.tolist(), strict=True)) for ids, came in rows]
 
 
 def test_the_figure_says_what_it_was_counted_of():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from support.toys import random_embedding
+from support.toys import KEYS, random_embedding
 from wordveil.errors import BundleError
 from wordveil.measures.calibration import targets
 from wordveil.measures.calibration.meaning import Subject
@@ -22,6 +22,7 @@ from wordveil.measures.calibration.targets import (
     read_worst,
 )
 from wordveil.measures.recovery import require_law
+from wordveil.measures.token_draws import draw_tokens
 from wordveil.mechanisms.registry import MECHANISMS
 
 SIZE = 120
@@ -63,16 +64,6 @@ def test_an_exact_target_is_reached(name: str, target: str, value: float):
     assert found.target == f"{target}={value:g}"
 
 
-@pytest.mark.parametrize("name", ["exponential", "laplace", "tree"])
-def test_a_loss_is_met_and_not_exceeded(name: str):
-    subject = subject_of(name, **TABLES.get(name, {}))
-    found = find_target(subject, "pure_epsilon", 9.0)
-    assert subject.build(found.epsilon).guarantee.pure == pytest.approx(found.reached, rel=1e-5)
-    assert 0.98 * 9 < found.reached <= 9
-    assert subject.build(found.high).guarantee.pure > 9
-    assert found.high == pytest.approx(found.epsilon, rel=0.011)
-
-
 def test_drawn_share_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(targets, "DRAWS", 2_000)
     found = find_target(subject_of("laplace"), SHARE_KEPT, 0.3)
@@ -80,17 +71,10 @@ def test_drawn_share_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch):
     assert found.low < found.epsilon < found.high < 1.4 * found.low
     assert found.reached == pytest.approx(0.3, abs=0.01)
     words = np.repeat(np.arange(SIZE, dtype=np.int32), 60)
-    shares = [stays_at(epsilon, words) for epsilon in (found.low, found.high, 1.3 * found.epsilon)]
+    mechanisms = [subject_of("laplace").build(at).mechanism for at in (found.low, found.high, 1.3 * found.epsilon)]
+    shares = [float(np.mean(draw_tokens(each, words, b"other draws", KEYS) == words)) for each in mechanisms]
     assert shares[0] < 0.3 < shares[1]
     assert binomtest(round(shares[2] * len(words)), len(words), 0.3).pvalue < 1e-9
-
-
-def stays_at(epsilon: float, words: np.ndarray) -> float:
-    from support.toys import KEYS
-    from wordveil.measures.token_draws import draw_tokens
-
-    drawn = draw_tokens(subject_of("laplace").build(epsilon).mechanism, words, b"other draws", KEYS)
-    return float(np.mean(drawn == words))
 
 
 @pytest.mark.parametrize(
@@ -108,15 +92,7 @@ def test_what_no_epsilon_gives_is_refused(name: str, settings: dict[str, Any], t
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("kept", 0.3),
-        (SHARE_KEPT, 0.0),
-        (SHARE_KEPT, 1.0),
-        (SHARE_KEPT, np.nan),
-        ("pure_epsilon", -1.0),
-        ("pure_epsilon", np.inf),
-        (WORST_N_W, 0.5),
-    ],
+    [("kept", 0.3), (SHARE_KEPT, 0.0), (SHARE_KEPT, 1.0), ("pure_epsilon", np.inf), (WORST_N_W, 0.5)],
 )
 def test_no_target_is_refused_before_anything_is_built(name: str, value: float, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Subject, "build", lambda *_: pytest.fail("it was built"))
@@ -144,9 +120,6 @@ def test_the_worst_word_is_found_by_draws():
     mechanism = subject.build(3.0).mechanism
     found = read_worst(mechanism, subject.frequencies)
     words = np.repeat(np.arange(SIZE, dtype=np.int32), 800)
-    from support.toys import KEYS
-    from wordveil.measures.token_draws import draw_tokens
-
     stays = (draw_tokens(mechanism, words, b"all", KEYS) == words).reshape(SIZE, -1).mean(axis=1)
     assert found.low - 0.03 < stays.max() < found.high + 0.03
     assert np.sort(stays)[-6] < found.low  # of words that stay less it would be less

@@ -95,14 +95,6 @@ def test_padding_that_is_drawn_is_no_end(embedding: Embedding) -> None:
     assert ((drawn[:, :-1] == PAD) & (drawn[:, 1:] != PAD)).any()
 
 
-def test_a_length_that_is_hidden_does_not_come_back(embedding: Embedding) -> None:
-    """Padding becomes words, and words become padding, at every place."""
-    text = [5] * 2 + [PAD] * (LENGTH - 2)
-    drawn = np.array(sequences(load(embedding).draw(token_batch([text] * 3000), KEYS)))
-    assert (drawn != PAD).any(axis=0).all()
-    assert (drawn == PAD).any(axis=0).all()
-
-
 def test_without_padding_there_are_words_alone(embedding: Embedding) -> None:
     text = [UNKNOWN, 1, 2, 3, 4, 5]
     mechanism = load(embedding, padding=False)
@@ -124,11 +116,6 @@ def test_single_words_and_blocks_are_drawn_as_if_alone(
     together = sequences(mechanism.draw(token_batch(texts, contexts), KEYS))
     alone = [sequences(mechanism.draw(token_batch([text], contexts[[row]]), KEYS))[0] for row, text in enumerate(texts)]
     assert together == alone
-
-
-def test_single_words_that_are_equal_are_inferred_once(embedding: Embedding, watched: Watched) -> None:
-    load(embedding).draw(token_batch([[3], [5], [3]] * 500), KEYS)
-    assert [sorted(row[0] for row in part) for part in watched.sequences] == [[3, 5]]
 
 
 def refuse(embedding: Embedding, settings: ErAeSettings, inputs: PublicInputs, *words: str) -> None:

@@ -186,20 +186,6 @@ def test_a_coin_falls_by_its_threshold() -> None:
         assert choice.draw(weights, rows, words).tolist() == [2, 0, 3, 2]
 
 
-def test_each_of_the_others_can_be_chosen() -> None:
-    """The places of the complement skip the set, wherever its columns are."""
-    choice = SymbolChoice(make_coins(EPSILON), 7, 2)
-    for pair in itertools.combinations(range(7), 2):
-        weights = np.zeros((1, 7), np.uint32)
-        weights[0, list(pair)] = 1
-        words = np.zeros((4, 5), np.uint64)
-        words[:2] = [[0], [2**63]]
-        words[2] = TOP
-        words[3] = [-(-place * 2**64 // 5) for place in range(5)]
-        expected = [column for column in range(7) if column not in pair]
-        assert choice.draw(weights, np.zeros(5, np.int64), words).tolist() == expected
-
-
 def test_steps_of_ratings_rise_with_the_share() -> None:
     """The certificate looks at their ends alone."""
     for items in (1, 2, 5):

@@ -204,25 +204,6 @@ def test_what_it_says_of_itself_is_what_it_draws(case: Case):
 # Floors.
 
 
-def test_equal_floors_give_lists_of_one_length_and_most_mass():
-    embedding = random_embedding(300, 4)
-    epsilon, floor_mass = 5.0, 0.3
-    ratio = math.exp(epsilon)
-    built = build(embedding, StaircaseSettings(epsilon=epsilon, alpha=0.0))
-    k = (1 - floor_mass) / (ratio - 1) * 300 / floor_mass
-    offsets, _ = lists_of(AliasTable.of(built.arrays))
-    assert set((np.diff(offsets) + 1).tolist()) == {math.ceil(k)}
-    masses = common_law(built.arrays)
-    assert max(masses) - min(masses) <= 1
-    # A floor mass that leaves nothing over: k words have k e^E / (k e^E + N - k).
-    k = 5
-    exact = (ratio / (k * ratio + 300 - k)) / ratio * 300
-    built = build(embedding, StaircaseSettings(epsilon=epsilon, alpha=0.0, floor_mass=exact))
-    for word in (0, 7, 299):
-        law = sorted(law_of(built.arrays, word), reverse=True)
-        assert sum(law[:k]) / TOTAL == pytest.approx(k * ratio / (k * ratio + 300 - k), rel=1e-6)
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 0.75, 1.0, 2.0])
 def test_floors_follow_frequencies(alpha: float):
     frequencies = np.random.default_rng(0).dirichlet(np.full(500, 2.0))
@@ -248,18 +229,6 @@ def test_padding_share_default_is_the_largest_possible(epsilon: float):
     assert law_of(smaller.arrays, 100)[100] / TOTAL == pytest.approx(fine, rel=1e-9)
     with pytest.raises(BundleError, match=rf"pad_share = .*at most {fine:g} of padding"):
         build(embedding, dataclasses.replace(settings, pad_share=back + 1e-5), padding=True)
-
-
-@pytest.mark.parametrize("share", [0.01, 0.3, 0.69])
-def test_smaller_padding_share_leaves_words_a_larger_floor(share: float):
-    embedding = random_embedding(100, 4)
-    built = build(embedding, StaircaseSettings(epsilon=6.0, pad_share=share), padding=True)
-    law = law_of(built.arrays, 100)
-    assert law[100] / TOTAL == pytest.approx(share, rel=1e-9)
-    masses = common_law(built.arrays)
-    assert masses[100] / WORD * 0.3 == pytest.approx(share * math.exp(-6.0), rel=1e-6)
-    others = np.array(law[:100], float) / np.array(masses[:100], float)
-    np.testing.assert_allclose(others, others[0], rtol=1e-12)
 
 
 # Refusals and notes.

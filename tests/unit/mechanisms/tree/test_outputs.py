@@ -80,12 +80,14 @@ def test_what_may_not_be_written_never_is(settings: dict[str, Any], *, padding: 
 
 
 def test_the_most_frequent_word_that_may_be_written_stands():
-    writable = np.arange(SIZE) % 3 == 2
-    tree = build(PublicInputs(writable=writable))
+    """Of equals that of the lowest id."""
+    writable, frequencies = np.arange(SIZE) % 3 == 2, np.random.default_rng(0).integers(1, 4, SIZE) / 600
+    inputs = PublicInputs(frequencies=frequencies, writable=writable)
+    tree = build(inputs)
     for row, word in enumerate(tree.table.written.tolist()):
-        members = [member for member in range(SIZE) if rows(tree)[member] == row and writable[member]]
-        assert word == min(members), "ids follow frequency here"
-    assert build(PublicInputs(writable=writable), written="any").table.written.tolist() != tree.table.written.tolist()
+        members = np.flatnonzero((np.array(rows(tree)) == row) & writable)
+        assert word == members[np.argmax(frequencies[members])]
+    assert build(inputs, written="any").table.written.tolist() != tree.table.written.tolist()
 
 
 def test_too_few_words_that_may_be_written_are_refused():

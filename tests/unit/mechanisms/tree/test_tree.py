@@ -22,7 +22,7 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms
-from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss, solve_levels, weigh_levels
+from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss, weigh_levels
 from wordveil.mechanisms.tree.mechanism import Tree
 from wordveil.mechanisms.tree.settings import TreeSettings
 
@@ -159,13 +159,6 @@ def test_losses_are_rounded_up():
     assert 0 < Decimal(round_loss(third)) - third < Decimal("1e-15")
 
 
-def test_sizes_that_differ_cost_a_little_of_epsilon():
-    found = solve_levels([(6, 61), (7, 61)], [0.0, 4.0], padding=False)
-    assert 4 * (1 - 1e-9) < float(found.losses.largest) <= 4
-    alone = [float(certify_levels([mixture], [found.unknown]).levels[1]) for mixture in found.words]
-    assert max(alone) < 3.98
-
-
 # What is drawn and written.
 
 
@@ -203,20 +196,6 @@ def test_laws_are_those_of_the_whole_numbers(output, settings, padding):
     assert (laws.extras > 0).all()
     for word, law in enumerate(each):
         assert law_of_word(laws, word) == pytest.approx(law, rel=1e-9)
-
-
-def test_representative_is_the_most_frequent_member_of_lowest_id():
-    frequencies = np.random.default_rng(0).integers(1, 4, SIZE) / 100
-    member, written = (
-        tree(output=output, inputs=PublicInputs(frequencies=frequencies)) for output in ("member", "representative")
-    )
-    rows = member.table.rows[:SIZE]
-    for row in np.unique(rows):
-        members = np.flatnonzero(rows == row)
-        expected = members[np.argmax(frequencies[members])]
-        places = np.isin(member.table.written, members)
-        assert set(written.table.written[places].tolist()) == {expected}
-    assert (tree().table.written != written.table.written).any()
 
 
 @pytest.mark.parametrize("padding", [False, True])
