@@ -53,7 +53,7 @@ def test_the_configuration_and_the_comparison_know_it(outcomes: Outcomes) -> Non
     """And its lists and public files."""
     assert all(outcomes["checks"].values()), outcomes["checks"]
     files = [name for name in outcomes["checks"] if "check_files" in name]
-    assert (len(files), len(outcomes["checks"]) - len(files)) == (9, 6)
+    assert (len(files), len(outcomes["checks"]) - len(files)) == (9, 2)
 
 
 @pytest.mark.parametrize(

@@ -139,16 +139,8 @@ class TooLittleNoise(RandomisedResponse):
     name = "too-little-noise"
 
     @classmethod
-    def build(
-        cls,
-        embedding: Embedding,
-        settings: RandomisedResponseSettings,
-        *,
-        padding: bool,
-        work: BuildContext,
-        inputs: PublicInputs = NO_INPUTS,
-    ) -> MechanismArtifact:
-        built = super().build(embedding, settings, padding=padding, work=work)
+    def build(cls, embedding: Embedding, settings: RandomisedResponseSettings, **more: Any) -> MechanismArtifact:
+        built = super().build(embedding, settings, **more)
         return MechanismArtifact({**built.parameters, "epsilon": 2 * settings.epsilon}, {}, built.guarantee)
 
 
@@ -188,15 +180,7 @@ class WellRead(RandomisedResponse):
         return (WellReadSettings(epsilon=1.0),)
 
     @classmethod
-    def build(
-        cls,
-        embedding: Embedding,
-        settings: RandomisedResponseSettings,
-        *,
-        padding: bool,
-        work: BuildContext,
-        inputs: PublicInputs = NO_INPUTS,
-    ) -> MechanismArtifact:
-        built = super().build(embedding, settings, padding=padding, work=work)
-        used = sorted(name for name, value in vars(inputs).items() if value is not None)
+    def build(cls, embedding: Embedding, settings: RandomisedResponseSettings, **more: Any) -> MechanismArtifact:
+        built = super().build(embedding, settings, **more)
+        used = sorted(name for name, value in vars(more["inputs"]).items() if value is not None)
         return MechanismArtifact({**built.parameters, "used": used}, {}, built.guarantee, ("built from files.",))

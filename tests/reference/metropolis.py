@@ -5,33 +5,16 @@ point, proposes Gaussian steps in the ball, accepts each with the ratio of the t
 fixed number of steps. :mod:`wordveil.mechanisms.additive.hyperbolic` draws the same law exactly. The registry of
 mechanisms does not know this module.
 
-Steps ``y' = y + sd N(0, I)`` are symmetric with respect to Lebesgue measure, so the walk's target, the law that is
-stationary where there is one, has with respect to Lebesgue measure just the density whose ratio is taken.
-``exp(-epsilon d)`` can be read in two ways:
+``exp(-epsilon d)`` can be read as a density with respect to Lebesgue measure (``lebesgue``, Eq. 7), which is proper for
+every epsilon, or with respect to hyperbolic volume (``volume``), which is proper iff ``epsilon > n - 1``: below, the
+radius grows with the logarithm of the number of steps, without end.
 
-``lebesgue``: as that density itself (Eq. 7). It is bounded on a bounded set, and so proper for every epsilon.
-
-``volume``: as a density with respect to hyperbolic volume ``dV = (2 / (1 - |y|^2))^n dy``; the ratio then has that
-factor. At a gap ``g = 1 - |y|`` from the edge ``exp(-epsilon d)`` falls as ``g^epsilon``, and the integral of
-``g^(epsilon - n)`` is finite iff ``epsilon > n - 1``. So this target is proper iff ``epsilon > n - 1``: ``epsilon > n``
-is enough and not needed. Below, no law is stationary. The edge attracts: from a gap ``g`` a step lands nearer to it
-with a probability of order ``g / sd``, is then accepted, and returns the more rarely; after ``N`` steps the gap is of
-order ``sd / N``. The radius ``ln(2 / g)`` grows as ``ln N``, without end, at any ``epsilon < n - 1``: by ``ln 4``
-whenever the number of steps is multiplied by four. How far words move then follows from the number of steps and not
-from epsilon, and at a radius of 37 the ball ends in float64.
-
-What is wrong with it, whatever the target:
-
-* An atom. A chain that never accepts is still at its word, with a probability ``q^N > 0``, where ``q`` is the chance
-  that a proposal from the word is refused (:func:`atom`). No other word's chain is ever there: Gaussian steps hit a
-  point with probability 0. So for any two words and any finite number of steps an event has a positive probability at
-  one and none at the other: the loss is infinite, and ``delta`` is at least ``q^N``.
-* Even at stationarity, what is true depends on the reading. ``lebesgue`` around a word ``w`` is the exponential
-  mechanism with respect to Lebesgue measure: its constant ``Z(w)`` depends on the word, and only ``2 epsilon d`` holds.
-  Drawn around the origin and moved by Moebius translation it is ``hyperbolic-fdd``, ``(epsilon + n) d``. ``volume`` is
-  ``hyperbolic-laplace``, ``epsilon d``.
-* The paper's prose accepts a proposal if the ratio is below the uniform number; that walk seeks the places of least
-  density. Here it is the other way round.
+Whatever the target, a chain that never accepts is still at its word, with a probability ``q^N > 0`` (:func:`atom`),
+where no other word's chain is: the loss is infinite, and ``delta`` is at least ``q^N``. Even at stationarity
+``lebesgue`` around a word costs ``2 epsilon d``, since its constant depends on the word; moved from the origin it is
+``hyperbolic-fdd``, ``(epsilon + n) d``; ``volume`` is ``hyperbolic-laplace``, ``epsilon d``. The paper's prose
+accepts a proposal if the ratio is below the uniform number, a walk that seeks the places of least density; here it is
+the other way round.
 """
 
 from __future__ import annotations

@@ -79,13 +79,6 @@ def test_unknown_words_have_product_and_diagonal_laws(bundle: Bundle, outputs: O
     assert p_value(pairs(found, 1, 3), np.outer(law, law).ravel()) < LEAST
 
 
-def test_under_each_equal_words_have_the_product_law_too(bundle: Bundle, outputs: Outputs):
-    law = law_of(bundle, "ant")
-    counts = pairs(outputs(EACH, ANT), 0, 1)
-    assert p_value(counts, np.outer(law, law).ravel()) > LEAST
-    assert p_value(counts, np.diag(law).ravel()) == 0.0
-
-
 def text_law(bundle: Bundle, policy: TextPolicy, text: str) -> FloatArray:
     """The exact law of the whole output: one probability for each of the 3^6 texts."""
     words = text.split()

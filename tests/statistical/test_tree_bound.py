@@ -114,16 +114,6 @@ def test_losses_of_all_pairs_are_within_the_recorded_and_near(case, padding):
 EVEN = {"size": 64, "epsilon": 5.0, "sizes": (2, 8, 32), "losses": (0.0, 1.0, 3.0), "output": "member"}
 
 
-def test_equal_sizes_give_the_law_of_the_derivation():
-    artifact = built(EVEN, padding=False)
-    levels = meeting_levels(artifact, 64)
-    weights = np.exp(-np.array([0.0, 1.0, 3.0, 5.0]))
-    total = np.diff([0, 2, 8, 32, 64]) @ weights
-    for word in range(64):
-        law = np.array(written_law(artifact.arrays, word), np.float64) / 2.0**192
-        assert law == pytest.approx(weights[levels[word]] / total, rel=1e-9)
-
-
 def test_clusters_of_any_size_give_randomised_response():
     case = {"size": 90, "epsilon": 3.0, "clusters": (7,), "least": 3}
     artifact = built(case, padding=False)

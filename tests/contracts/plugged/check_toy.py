@@ -10,7 +10,6 @@ import yaml
 from support.toys import random_embedding, toy_settings
 from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import Config, parse_config
-from wordveil.errors import ConfigError
 from wordveil.measures.comparison import compare
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
 from wordveil.text.policy import with_profile
@@ -42,25 +41,6 @@ def test_its_yaml_is_a_configuration_that_builds_a_bundle(tmp_path: Path):
     found = find_bundle(chosen)
     assert found is not None
     assert found.mechanism.name == "randomised-response"
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "words"),
-    [
-        ({"epsilon": 0.001}, ["mechanism.epsilon = 0.001: should be greater than 0, and at least 0.01"]),
-        ({"epsilon": 51}, ["mechanism.epsilon = 51: should be less than or equal to 50"]),
-        (
-            {"name": "randomized-response", "epsilon": 51},
-            ["mechanism.epsilon = 51", "Did you mean randomised-response?"],
-        ),
-        ({"gamma": 3}, ["mechanism.gamma: unknown key. Allowed here: "]),
-    ],
-)
-def test_its_faults_are_told_as_those_of_any_other(tmp_path: Path, mechanism: dict[str, object], words: list[str]):
-    with pytest.raises(ConfigError) as error:
-        config(tmp_path, **mechanism)
-    assert len(error.value.faults) == len(words)
-    assert all(word in str(error.value) for word in words)
 
 
 def test_it_is_shown_beside_the_others():

@@ -165,7 +165,7 @@ def compare_at(metric: str, epsilon: float, *, capped: bool) -> SentenceComparis
     return compare(EMBEDDINGS[metric], policy, "exponential", configured, "waab")
 
 
-@pytest.mark.parametrize("epsilon", [pytest.param(1.0, marks=pytest.mark.long), 8.0])
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
 @pytest.mark.parametrize(("metric", "name", "settings"), FREE)
 def test_one_question_has_one_answer(metric: str, name: str, settings: MechanismSettings, epsilon: float):
     """Plan, calibrate and the laboratory begin elsewhere, and end at the same epsilon."""
@@ -195,9 +195,9 @@ def test_noise_that_no_epsilon_makes_private_enough_is_none():
 
 
 def test_a_loss_that_has_stopped_growing_ends_the_search():
-    """With uniform floors of mass 0.3 no token loses more than ``ln(1 + 0.7 / 0.3 * words)``, here 6.3."""
+    """With uniform floors of mass 0.3 no token loses more than ``ln(1 + 0.7 / 0.3 * words)``, here 5.5."""
     uniform = make_candidate("staircase", MECHANISMS["staircase"].settings_type(epsilon=1.0, alpha=0.0))
     found = Matcher(EMBEDDING).at_loss(uniform, 12.0)
     assert found is not None
-    assert 5.5 < found.built.guarantee.pure < 6.5
+    assert 5.0 < found.built.guarantee.pure < 5.5
     assert found.epsilon < 1_000

@@ -28,7 +28,6 @@ from support.toys import (
     random_embedding,
     sequences,
     token_batch,
-    toy_embedding,
 )
 from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream
 from wordveil.embeddings.embedding import Embedding
@@ -248,32 +247,6 @@ def test_digits_at_another_epsilon_are_enough() -> None:
 
 
 # Laplace.
-
-
-@pytest.mark.parametrize("word", [0, 2**64 - 1])
-@pytest.mark.parametrize("further", [0, 2**64 - 1])
-def test_a_word_reaches_another_at_a_hundred_nats(monkeypatch: pytest.MonkeyPatch, word: int, further: int) -> None:
-    """Two words at distance 1, epsilon 100: no radius of 52 bits goes half the way, so that the output was certain.
-
-    The word of the radius is the least or the greatest, and so are those that continue it; one of the four cases must
-    get across.
-    """
-    real = KeyedStream.words
-
-    def extreme(self: KeyedStream, *where: Any) -> NDArray[np.uint64]:
-        words = real(self, *where)
-        if self.blocks == 1:
-            words = np.full_like(words, further)
-        else:
-            words[2] = word
-        return words
-
-    embedding = toy_embedding(["a", "b"], [[0.0, 1.0], [1.0, 1.0]])
-    built = build(embedding, {"epsilon": 100.0}, padding=False)
-    mechanism = load_built(Laplace, 2, built)
-    monkeypatch.setattr(KeyedStream, "words", extreme)
-    crossed = set(mechanism.draw(token_batch([[0] * 100, [1] * 100]), KEYS).ids.reshape(2, 100)[0].tolist()) == {0, 1}
-    assert crossed == (word == further == 2**64 - 1)
 
 
 def laplace(dimension: int, epsilon: float, digits: int) -> Laplace:

@@ -55,32 +55,6 @@ def likelihood(counts: NDArray[np.int64], expected: NDArray[np.float64]) -> floa
     return float(stats.chisquare(counts, expected * counts.sum()).pvalue)
 
 
-# The laws, beside enumerations that share nothing with them.
-
-
-def enumerate_sets(row: NDArray[np.float64], candidates: int, epsilon: float) -> NDArray[np.float64]:
-    """Algorithm 1 step by step, over all sequences of draws."""
-    found = np.zeros(len(row))
-    for draws in itertools.product(range(len(row)), repeat=candidates):
-        drawn, held = set(draws), sum(row[column] for column in set(draws))
-        others = set(range(len(row))) - drawn
-        scores = [held / len(drawn), (1 - held) / len(others)]
-        weights = [math.exp(epsilon * score / 2) for score in scores]
-        for part, weight in zip((drawn, others), weights, strict=True):
-            for column in part:
-                found[column] += math.prod(row[i] for i in draws) * weight / sum(weights) / len(part)
-    return found
-
-
-@EACH_ROW
-@pytest.mark.parametrize("candidates", [0, 1, 2, SETS])
-def test_the_law_is_that_of_the_algorithm(row: list[int], candidates: int) -> None:
-    keep, share = 1 / (1 + math.exp(-EPSILON / 2)), softmax(row)
-    steps = [[keep if kept == out else (1 - keep) / 5 for out in range(6)] for kept in range(6)]
-    expected = enumerate_sets(share, candidates, EPSILON) if candidates else share @ np.array(steps)
-    assert law(row, candidates) == pytest.approx(expected, abs=1e-12)
-
-
 @EACH_CHOICE
 @EACH_ROW
 def test_draws_follow_the_law(row: list[int], candidates: int) -> None:

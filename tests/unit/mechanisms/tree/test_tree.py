@@ -115,10 +115,7 @@ def test_a_recipe_has_what_the_build_uses():
     assert TreeSettings(epsilon=4.0, clusters=(50,), output="hypernym", pairs="demo").recipe()["pairs"] == "demo"
 
 
-def test_it_is_compared_where_it_belongs():
-    assert Tree.comparable_settings(ComparisonTerms("hyperbolic")) == ()
-    (chosen,) = Tree.comparable_settings(ComparisonTerms("euclidean", 256))
-    assert (chosen.sizes, chosen.losses, chosen.output) == ((20,), (), "representative")
+def test_it_is_compared_with_at_least_two_clusters():
     for size in range(2, 60):  # any vocabulary has so many neighbours at most
         (chosen,) = Tree.comparable_settings(ComparisonTerms("euclidean", min(256, size - 1)))
         assert round(size / chosen.sizes[0]) >= 2
@@ -207,12 +204,8 @@ def test_another_epsilon_is_as_if_built_with_it(settings, padding):
     changed = tree(padding=padding, **settings).at_epsilon(2.5)
     for name, array in built.arrays.items():
         assert (changed._arrays[name] == array).all(), name
-    assert (
-        changed.at_epsilon(4.0).probabilities(3).tolist() == tree(padding=padding, **settings).probabilities(3).tolist()
-    )
-    for epsilon in (0.0, math.nan, math.inf):
-        with pytest.raises(ValueError, match="epsilon"):
-            changed.at_epsilon(epsilon)
+    first = tree(padding=padding, **settings).probabilities(3)
+    assert changed.at_epsilon(4.0).probabilities(3).tolist() == first.tolist()
 
 
 def test_at_epsilon_small_lowers_padding_share_to_the_largest():
