@@ -34,7 +34,7 @@ from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLap
 FloatArray = NDArray[np.float64]
 Law = type[HyperbolicFDD] | type[HyperbolicLaplace]
 ALPHA = 1e-4
-SAMPLES = 40_000
+SAMPLES = 20_000
 _CHUNK = 4_000
 # Words of an audit are this far from the origin and from each other.
 OUT, APART = 1.5, 1.0
@@ -63,7 +63,7 @@ def radial(case: Case) -> tuple[FloatArray, FloatArray]:
     volume.
     """
     fall = case.epsilon + 1 if case.law is HyperbolicFDD else case.epsilon - case.n + 1
-    r = np.linspace(0, 12 + 40 / fall, 20_001)[1:]
+    r = np.linspace(0, 12 + 40 / fall, 50_001)[1:]
     log_cosh = np.logaddexp(r / 2, -r / 2) - math.log(2)
     log_sinh = r + np.log(-np.expm1(-2 * r)) - math.log(2)
     density = (case.n - 1) * log_sinh - case.epsilon * r - (2 * case.n * log_cosh if case.law is HyperbolicFDD else 0)

@@ -118,7 +118,7 @@ def test_the_sentence_is_rendered(embedding: Embedding, monkeypatch: pytest.Monk
 
 def test_the_others_are_built_over_the_first_words(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("wordveil.measures.comparison.OTHERS_WORDS", 40)
-    text = " ".join(embedding.words.to_pylist()[45:75])
+    text = " ".join(embedding.words.to_pylist()[41:66])
     first = {*embedding.words.to_pylist()[:40]}
     frequencies = np.arange(embedding.size, 0, -1) / np.arange(1, embedding.size + 1).sum()
     settings = ExponentialSettings(epsilon=3.0, neighbours=8)
