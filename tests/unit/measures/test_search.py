@@ -16,7 +16,7 @@ from wordveil.measures import comparison
 from wordveil.measures.calibration.meaning import Subject
 from wordveil.measures.calibration.targets import find_target
 from wordveil.measures.comparison import SentenceComparison, compare
-from wordveil.measures.search import FigureCache, Matcher, find_built, find_epsilon, find_loss, make_candidate
+from wordveil.measures.search import Matcher, find_epsilon, find_loss, make_candidate
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
@@ -116,30 +116,6 @@ def test_noise_does_not_stop_a_search():
 
     crossing = find_epsilon(share, 0.4, 1.0)
     assert crossing.epsilon == pytest.approx(-8 * math.log(0.6), rel=0.05)
-
-
-class Moving:
-    """Keeps ``epsilon / 20`` where it is built, and up to 10% more the further it was moved; moves upwards alone."""
-
-    def __init__(self, built: float, epsilon: float | None = None) -> None:
-        self.built, self.epsilon = built, epsilon or built
-
-    def at_epsilon(self, epsilon: float) -> Moving | None:
-        return Moving(self.built, epsilon) if epsilon >= self.built else None
-
-    def share(self) -> float:
-        return self.epsilon / 20 * min(1.1, 1 + 0.05 * math.log(self.epsilon / self.built))
-
-
-def test_what_is_found_is_true_of_what_is_built():
-    built: list[float] = []
-    figures = FigureCache(lambda epsilon: built.append(epsilon) or Moving(epsilon), Moving.share)
-    figures.rebuild(2.0)
-    crossing, epsilon = find_built(figures, float, 0.5, 5.0, 1.0, 50.0)
-    assert crossing.is_reached
-    assert figures.base.share() == pytest.approx(0.5, rel=0.005)
-    assert figures.base_epsilon == epsilon == built[-1]
-    assert len(built) <= 5
 
 
 EMBEDDING = random_embedding(100, 4)

@@ -59,16 +59,6 @@ def test_loss_of_bag_by_distance_of_sequence_by_position(line):
     assert moved.distance == pytest.approx(2.5 / 3)
 
 
-def test_counterexample_between_distance_and_n_times_it(tmp_path):
-    """docs/proofs/composition.md: two bags of two words at distance 1."""
-    bundle = toys.laplace_bundle(tmp_path, toys.toy_embedding(["a", "b"], [1.0, 2.0]), 2.0, padding=False)
-    apart = measure_distance(bundle, BAG, ("a a", "b b"))
-    flips = math.exp(-1) / 2
-    loss = 2 * math.log((1 - flips) / flips)
-    assert (apart.distance, apart.bag_bound) == (1.0, 4.0)
-    assert apart.epsilon * apart.distance < loss <= apart.bag_bound
-
-
 def test_the_bound_of_a_table_holds_for_every_bag_of_outputs(tmp_path):
     embedding = toys.toy_embedding(["a", "b", "c"], [1.0, 2.0, 2.5])
     bundle = toys.make_bundle(

@@ -305,30 +305,6 @@ def test_extreme_digits_give_finite_noise(kind: type[Any], depth_: int) -> None:
         assert (noise[0] > 0).all()
 
 
-def test_fdd_reaches_far_radii_with_a_small_enough_coin() -> None:
-    """A proposal that is accepted once in e^150: three digits of the coin are not enough to accept it, five are."""
-    real = law(HyperbolicFDD, 2, 300.0, 8)
-    first = 2 * real._direction_blocks
-    far = [0, 0, 2**50, 0]
-    inner, outer = (
-        gamma_at(real._inner, tails.End(math.log(0.25), low=False)),
-        gamma_lower(real._outer, math.log(0.25) - 104 * LN2),
-    )
-    log_accepted = -300.0 * (
-        math.log1p(inner / (inner + outer)) - real._tilt * math.log(inner / (inner + outer)) - real._log_most
-    )
-    near = [TOP - 2**50, 0]
-    base = {first: near, first + 1: far}
-    coins = [math.log(0.5) - 52 * zeros * LN2 for zeros in range(9)]
-    zeros = next(count for count, log in enumerate(coins) if log < log_accepted)
-    assert zeros >= 1
-    taken, _ = real.contractions(*steered(real, {**base, first + 2: [0] * zeros + [2**51]}))
-    rho = inner / (inner + outer)
-    assert np.allclose(taken, ((1 - rho) / (1 + rho)) ** 2, rtol=1e-6)
-    other, _ = real.contractions(*steered(real, {**base, first + 2: [0] * (zeros - 1) + [2**51 - 1]}))
-    assert not np.isclose(other, taken).any()
-
-
 def test_fdd_goes_on_after_its_first_attempts() -> None:
     """Every coin of the first 64 attempts is the largest: the old code took the last of them unasked."""
     real = law(HyperbolicFDD, 2, 30.0, 8)
