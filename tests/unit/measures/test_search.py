@@ -64,7 +64,7 @@ def test_a_loss_in_proportion_to_epsilon_takes_two_builds():
     assert find_loss(builds, 12.0, 1.0, digits=4)[0] == 1.411
 
 
-def test_what_no_epsilon_has_or_cannot_be_built_bounds_the_search():
+def test_what_cannot_be_reached_or_built_bounds_the_search():
     builds = Builds(lambda epsilon: 30 + epsilon)
     assert find_loss(builds, 12.0, 1.0, 0.01) is None
     assert len(builds.epsilons) <= 12
