@@ -6,8 +6,8 @@ nothing. A token's output probabilities are integrals of the true density ``epsi
 the Voronoi cells of the points in the bundle: along a ray from the input a cell is an interval, the radius has the
 Gamma law, and rays are summed over the circle. From them follows the law of the text that is written, padding dropped.
 
-The real pipeline, over many records of one text, follows that law and not the law of a third more epsilon. Policies
-that copy padding, or drop unknown words without padding, have infinite loss by the same computation.
+The real pipeline, over many records of one text, follows that law and not the law of a third more epsilon. A policy
+that drops unknown words without padding has infinite loss by the same computation.
 """
 
 from __future__ import annotations
@@ -245,14 +245,6 @@ def test_refused_text_follows_the_law_of_the_empty_text(form: str, store: Path) 
     assert policy.exposes == ()
     law = text_law((PAD,) * N_MAX if policy.pads else (), token_law(store, padding=policy.pads))
     assert p_value(output_counts(bundle, policy, "\u6f22\u5b57\u6f22\u5b57 ant", 20_000), law) > 1e-4
-
-
-def test_padding_copied_through_has_infinite_loss(store: Path) -> None:
-    bundle = make(store, padding=True)
-    law = token_law(store, padding=True).copy()
-    law[PAD] = np.eye(4)[PAD]
-    ids = sorted(set(canonical(SEQUENCE, bundle, TEXTS)))
-    assert loss_table(np.stack([sequence_law(symbols, law) for symbols in ids])).max() == np.inf
 
 
 def test_dropping_unknown_words_unpadded_has_infinite_loss(store: Path) -> None:

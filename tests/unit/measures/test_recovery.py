@@ -19,7 +19,6 @@ from wordveil.measures.recovery import (
     measure_recovery,
 )
 from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 
@@ -199,23 +198,6 @@ def test_fitted_attacker_on_draws_near_best_and_not_above(case: str):
             assert fitted.at_least <= one.at_most + 1e-6
             assert fitted.at_least > 0.6 * one.at_least - 0.03
         assert its.leakage_at_most is None
-
-
-def test_guesses_no_common_law_by_listed_outputs_alone():
-    """Without a common law: each word becomes one of two others."""
-    laws = WordLaws(
-        common=np.array([0.5, 0.5, 0.0, 0.0]),
-        shares=np.array([0.0, 0.0, 0.5]),
-        offsets=np.array([0, 2, 4, 5]),
-        ids=np.array([2, 3, 0, 3, 2], np.int32),
-        extras=np.array([0.5, 0.5, 0.25, 0.75, 0.5]),
-    )
-    prior = np.array([0.3, 0.3, 0.4])
-    guesses, joint = guess_outputs(laws, prior)
-    assert joint == pytest.approx(np.array([0.1, 0.1, 0.2, 0.225]))
-    assert guesses.tolist() == [2, 2, 2, 1]
-    drawn = np.array([[2, 3], [3, 0], [0, 1], [3, 3], [2, 2]], np.int32)
-    assert WordScores(laws).guess(prior, drawn, (1, 2)).tolist() == [[2, 0], [1, 1], [2, 2], [1, 1], [2, 2]]
 
 
 def test_what_was_built_is_measured_before_it_is_in_a_bundle():

@@ -24,7 +24,6 @@ from wordveil.measures.calibration.statistics import (
 )
 from wordveil.measures.recovery import require_law
 from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.laws import WordLaws
 
 SIZE, RUNS, THRESHOLD = 60, 40, 0.02
 EMBEDDING = random_embedding(SIZE, 3)
@@ -75,22 +74,6 @@ def test_figures_are_those_of_the_enumerated_laws(case: str, padding: bool):
     if case != "blind":
         other = enumerate_values(mechanism_of(case, padding=padding, epsilon=6.0))
         assert not np.allclose(other["stays"], expected["stays"])
-
-
-def test_a_law_with_outputs_that_few_words_have():
-    laws = WordLaws(
-        np.array([0.5, 0.5, 0.0]),
-        np.array([0.4, 0.0, 1.0]),
-        np.array([0, 1, 3, 3]),
-        np.array([2, 0, 2], np.int32),
-        np.array([0.6, 0.9, 0.1]),
-    )
-    found = measure_laws(laws, 2, 0.1)
-    assert found.possible.tolist() == [3, 2, 2]
-    assert found.stays == pytest.approx([0.2, 0.0, 0.0])
-    assert found.likeliest == pytest.approx([0.6, 0.9, 0.5])
-    assert found.distinct == pytest.approx([2 * 0.36 + 0.84, 0.99 + 0.19, 1.5])
-    assert found.reaching.tolist() == [3, 2, 1]  # 0.1 is not above the threshold
 
 
 def test_threads_and_spans_change_nothing(monkeypatch: pytest.MonkeyPatch):
