@@ -8,9 +8,8 @@ that noise passes a geodesic hyperplane at distance ``s`` from its word, the hal
 d)``, or ``ln H(s) - ln H(s + d)`` from behind. It rises to the true constant times the distance as ``s`` grows:
 ``epsilon + n`` for ``hyperbolic-fdd``, ``epsilon`` for ``hyperbolic-laplace``.
 
-The audit sees only noisy points of the mechanism's own code, as its search does. It has two phases: samples of both
-words choose ``c``, fresh samples test it. With a confidence of 1 - :data:`ALPHA` the loss is at least ``ln(P_low /
-Q_high)``, by bounds of Clopper and Pearson. Keys and contexts are fixed.
+The audit sees only noisy points of the mechanism's own code. Samples of both words choose ``c``, fresh samples test it:
+with a confidence of 1 - :data:`ALPHA` the loss is at least ``ln(P_low / Q_high)``, by bounds of Clopper and Pearson.
 """
 
 from __future__ import annotations
