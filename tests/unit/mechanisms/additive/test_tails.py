@@ -28,9 +28,10 @@ from support.toys import (
     random_embedding,
     sequences,
     token_batch,
+    toy_embedding,
 )
 from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream
-from wordveil.embeddings.embedding import Embedding
+from wordveil.embeddings.embedding import Embedding, load
 from wordveil.errors import BundleError
 from wordveil.geometry.hyperbolic import to_lorentz
 from wordveil.mechanisms.additive import hyperbolic, tails
@@ -44,6 +45,7 @@ from wordveil.mechanisms.additive.tails import (
     gamma_at,
     gamma_lower,
     gamma_upper,
+    log_at,
     missed_probability,
 )
 from wordveil.mechanisms.registry import MECHANISMS
@@ -90,6 +92,11 @@ def steered(real: Any, given: Mapping[int, Sequence[int]]) -> tuple[Steered, Con
 # Digits.
 
 
+def whole(number: int, count: int) -> list[int]:
+    """The digits of a whole number of ``52 count`` bits."""
+    return [number >> 52 * place & TOP for place in reversed(range(count))]
+
+
 @pytest.mark.parametrize("low", [True, False])
 def test_a_uniform_lies_where_its_digits_say(low: bool) -> None:
     rng = np.random.default_rng(1)
@@ -106,11 +113,20 @@ def test_a_uniform_rises_across_digits() -> None:
     """Numbers of five digits on both sides of each place where one digit more or less is taken."""
     edges = [2 ** (20 + 52 * place) + step * 2 ** (52 * place) for place in range(5) for step in (-2, -1, 0, 1, 2)]
     numbers = sorted({0, 1, 2, *edges, *(edge + 1 for edge in edges), *(2**power for power in range(258))})
-    digits = [[number >> 52 * place & TOP for place in reversed(range(5))] for number in numbers]
-    logs = [end_of(iter(each), 4).log for each in digits]
+    logs = [end_of(iter(whole(number, 5)), 4).log for number in numbers]
     assert logs == sorted(logs)
     for number, log in zip(numbers, logs, strict=True):
         assert log == pytest.approx(math.log(number + 0.5) - 260 * LN2, abs=2.0**-20)
+
+
+def test_no_more_digits_are_taken_than_are_needed() -> None:
+    for zeros in (0, 1, 2, 3, 9):
+        digits = iter([*[0] * zeros, 2**30, *range(100, 200)])
+        end_of(digits, 4)
+        assert next(digits) == [100, 100, 100, 100, None, None, None, None, None, 104][zeros] or zeros == 9
+    exhausted = iter([0] * 20)
+    assert end_of(exhausted, 4).log == math.log(0.5) - 5 * 52 * LN2
+    assert len(list(exhausted)) == 15
 
 
 @pytest.mark.parametrize("first", [0, 1, TOP])
@@ -145,6 +161,13 @@ def test_further_digits_belong_to_one_uniform() -> None:
 # Quantiles.
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_quantiles_agree_with_those_of_scipy_where_it_has_them(shape: float) -> None:
+    for log in (-20.001, -22.2, -36.0, -100.0, -300.0, -600.0):
+        assert gamma_upper(shape, log) == pytest.approx(gammainccinv(shape, math.exp(log)), rel=1e-11), log
+        assert gamma_lower(shape, log) == pytest.approx(gammaincinv(shape, math.exp(log)), rel=1e-11), log
+
+
 @pytest.mark.parametrize("log", [-20.5, -100.0, -600.0, -700.0, -2_000.0, -65_000.0])
 def test_upper_quantiles_keep_to_closed_forms(log: float) -> None:
     assert gamma_upper(1.0, log) == pytest.approx(-log, rel=1e-14)
@@ -165,17 +188,20 @@ def test_lower_quantiles_keep_to_quadrature(shape: float, log: float) -> None:
 
 @pytest.mark.parametrize("shape", [*SHAPES, 1e5])
 def test_quantiles_are_finite_and_monotone_at_every_depth(shape: float) -> None:
-    logs = -LN2 * np.concatenate([np.linspace(1.0, 60.0, 60), np.arange(61, 52 * (MAX_DIGITS + 1) + 2, 2083)])
+    logs = -LN2 * np.concatenate([np.linspace(1.0, 60.0, 240), np.arange(61, 52 * (MAX_DIGITS + 1) + 2, 521)])
     upper = [gamma_at(shape, tails.End(log, low=False)) for log in logs]
     lower = [gamma_at(shape, tails.End(log, low=True)) for log in logs]
     assert np.isfinite(upper + lower).all()
     assert (np.diff(upper) > 0).all()
     assert (np.diff(lower) <= 0).all()
     assert min(lower) > 0
-    assert upper[-1] > 0.999 * -logs[-1] > 44_000
-    for log in (-20.001, -36.0, -300.0, -600.0):  # where scipy has them
-        assert gamma_upper(shape, log) == pytest.approx(gammainccinv(shape, math.exp(log)), rel=1e-9), log
-        assert gamma_lower(shape, log) == pytest.approx(gammaincinv(shape, math.exp(log)), rel=1e-9), log
+    assert upper[-1] > 0.999 * -logs[-1] > 45_000
+
+
+def test_logarithms_at_both_ends() -> None:
+    assert log_at(tails.End(-50_000.0, low=True)) == -50_000.0
+    assert log_at(tails.End(math.log(0.25), low=False)) == pytest.approx(math.log(0.75))
+    assert log_at(tails.End(-50_000.0, low=False)) == 0.0
 
 
 # What is missed.
@@ -249,6 +275,32 @@ def test_digits_at_another_epsilon_are_enough() -> None:
 # Laplace.
 
 
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+@pytest.mark.parametrize("further", [0, 2**64 - 1])
+def test_a_word_reaches_another_at_a_hundred_nats(monkeypatch: pytest.MonkeyPatch, word: int, further: int) -> None:
+    """Two words at distance 1, epsilon 100: no radius of 52 bits goes half the way, so that the output was certain.
+
+    The word of the radius is the least or the greatest, and so are those that continue it; one of the four cases must
+    get across.
+    """
+    real = KeyedStream.words
+
+    def extreme(self: KeyedStream, *where: Any) -> NDArray[np.uint64]:
+        words = real(self, *where)
+        if self.blocks == 1:
+            words = np.full_like(words, further)
+        else:
+            words[2] = word
+        return words
+
+    embedding = toy_embedding(["a", "b"], [[0.0, 1.0], [1.0, 1.0]])
+    built = build(embedding, {"epsilon": 100.0}, padding=False)
+    mechanism = load_built(Laplace, 2, built)
+    monkeypatch.setattr(KeyedStream, "words", extreme)
+    crossed = set(mechanism.draw(token_batch([[0] * 100, [1] * 100]), KEYS).ids.reshape(2, 100)[0].tolist()) == {0, 1}
+    assert crossed == (word == further == 2**64 - 1)
+
+
 def laplace(dimension: int, epsilon: float, digits: int) -> Laplace:
     built = build(random_embedding(5, dimension), {"epsilon": 1.0}, padding=False)
     return Laplace(5, epsilon, built.arrays["index"], padding=False, digits=digits)
@@ -268,6 +320,17 @@ def test_the_radius_is_the_true_quantile_at_each_depth(dimension: int, low: bool
         assert np.allclose(radius, max(expected, 1e-300), rtol=1e-9, atol=1e-150), taken
         if dimension == 1 and not low:
             assert np.allclose(radius, -log / epsilon, rtol=1e-12), taken
+
+
+def test_demo_outputs_are_all_reached_at_epsilon_47_7() -> None:
+    """At 47.7 the longest noise of 52 bits in 101 dimensions was shorter than half the diameter."""
+    built = build(load("demo"), {"epsilon": 47.7}, padding=True)
+    half = built.guarantee.diameter / 2
+    assert gammaincinv(101, 1 - 2.0**-53) / 47.7 < half
+    longest = gamma_upper(101, -52 * built.parameters["digits"] * LN2) / 47.7
+    assert longest > built.guarantee.diameter
+    assert built.parameters["digits"] == 13
+    assert 0 < built.guarantee.delta <= 1e-12
 
 
 # Hyperbolic space.
@@ -292,17 +355,41 @@ def test_hyperbolic_laplace_reaches_far_radii(dimension: int) -> None:
     assert ((rest >= 0) & (rest < 1e-60)).all()
 
 
-@pytest.mark.parametrize("depth_", [1, 20, MAX_DIGITS])
+@pytest.mark.parametrize("depth_", [1, 20, 400, MAX_DIGITS])
 @pytest.mark.parametrize("kind", [HyperbolicLaplace, HyperbolicFDD])
 def test_extreme_digits_give_finite_noise(kind: type[Any], depth_: int) -> None:
     real = law(kind, 3, 20.0, depth_)
     first = 2 * real._direction_blocks
-    for choice in (0, 2, 5, 7):
+    for choice in range(8):
         digits = [[0 if choice >> row & 1 else TOP] * (depth_ + 1) for row in range(3)]
         given = {first + number: digits[number % 3] for number in range(2 * real._blocks - first)}
         noise = real.noise(*steered(real, given))
         assert np.isfinite(noise).all()
         assert (noise[0] > 0).all()
+
+
+def test_fdd_reaches_far_radii_with_a_small_enough_coin() -> None:
+    """A proposal that is accepted once in e^150: three digits of the coin are not enough to accept it, five are."""
+    real = law(HyperbolicFDD, 2, 300.0, 8)
+    first = 2 * real._direction_blocks
+    far = [0, 0, 2**50, 0]
+    inner, outer = (
+        gamma_at(real._inner, tails.End(math.log(0.25), low=False)),
+        gamma_lower(real._outer, math.log(0.25) - 104 * LN2),
+    )
+    log_accepted = -300.0 * (
+        math.log1p(inner / (inner + outer)) - real._tilt * math.log(inner / (inner + outer)) - real._log_most
+    )
+    near = [TOP - 2**50, 0]
+    base = {first: near, first + 1: far}
+    coins = [math.log(0.5) - 52 * zeros * LN2 for zeros in range(9)]
+    zeros = next(count for count, log in enumerate(coins) if log < log_accepted)
+    assert zeros >= 1
+    taken, _ = real.contractions(*steered(real, {**base, first + 2: [0] * zeros + [2**51]}))
+    rho = inner / (inner + outer)
+    assert np.allclose(taken, ((1 - rho) / (1 + rho)) ** 2, rtol=1e-6)
+    other, _ = real.contractions(*steered(real, {**base, first + 2: [0] * (zeros - 1) + [2**51 - 1]}))
+    assert not np.isclose(other, taken).any()
 
 
 def test_fdd_goes_on_after_its_first_attempts() -> None:
@@ -315,16 +402,18 @@ def test_fdd_goes_on_after_its_first_attempts() -> None:
     assert ((t > 0) & (t < 1)).all()
 
 
+def radii(kind: type[Any], count: int, series: int) -> NDArray[np.float64]:
+    real = law(kind, 3, 8.0, 3)
+    t, _ = real.contractions(
+        KeyedStream(KEYS.noise, real._blocks), counted_contexts(count, series=series), np.arange(count) % 5
+    )
+    return -0.5 * np.log(t)
+
+
 def test_attempts_of_further_digits_have_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = law(HyperbolicFDD, 3, 8.0, 3)
-
-    def radii(count: int, series: int) -> NDArray[np.float64]:
-        where = counted_contexts(count, series=series), np.arange(count) % 5
-        return -0.5 * np.log(real.contractions(KeyedStream(KEYS.noise, real._blocks), *where)[0])
-
-    ordinary = radii(20_000, 1)
+    ordinary = radii(HyperbolicFDD, 20_000, 1)
     monkeypatch.setattr(hyperbolic, "_ATTEMPTS", 0)
-    further = radii(2_000, 2)
+    further = radii(HyperbolicFDD, 3_000, 2)
     assert stats.ks_2samp(ordinary, further).pvalue > ACCEPT
     assert stats.ks_2samp(ordinary * 1.3, further).pvalue < REJECT
 
@@ -359,6 +448,7 @@ def test_further_digits_do_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPat
     drawn = sequences(real.draw(token_batch(ids, contexts), KEYS))
     for row in range(3):
         assert sequences(real.draw(token_batch(ids[row : row + 1], contexts[row : row + 1]), KEYS)) == [drawn[row]]
+    assert len(set(drawn[2])) > 1
 
 
 def test_rare_uniforms_alone_take_further_digits() -> None:
