@@ -138,22 +138,27 @@ def split(message: bytes) -> tuple[bytes, bytes]:
     return message[:end], message[end:]
 
 
-def test_noise_of_the_record_alone(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
-    """All versions of a record would share it."""
+@pytest.mark.parametrize(
+    ("part", "names", "features", "test"),
+    [
+        # All versions of a record would share it; all records with one text would.
+        (0, ("strict", "words alone", "sampled"), ("length", "unknown", "order"), "canary:noise"),
+        (1, ("strict", "words alone", "one token"), ("length",), "canary:ids"),
+    ],
+)
+def test_noise_of_the_record_or_the_text_alone(
+    audit: Callable[..., list[Finding]],
+    monkeypatch: pytest.MonkeyPatch,
+    part: int,
+    names: tuple[str, ...],
+    features: tuple[str, ...],
+    test: str,
+):
     real = sanitiser.derive_contexts
-    same = lambda key, scope, messages: real(key, scope, [split(message)[0] for message in messages])
+    same = lambda key, scope, messages: real(key, scope, [split(message)[part] for message in messages])
     monkeypatch.setattr(sanitiser, "derive_contexts", same)
-    for name in ("strict", "words alone", "sampled"):
-        assert "canary:noise" in list_refuted(audit(POLICIES[name], "length", "unknown", "order")), name
-
-
-def test_noise_of_the_text_alone(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
-    """All records with one text would share it."""
-    real = sanitiser.derive_contexts
-    same = lambda key, scope, messages: real(key, scope, [split(message)[1] for message in messages])
-    monkeypatch.setattr(sanitiser, "derive_contexts", same)
-    for name in ("strict", "words alone", "one token"):
-        assert "canary:ids" in list_refuted(audit(POLICIES[name], "length")), name
+    for name in names:
+        assert test in list_refuted(audit(POLICIES[name], *features)), name
 
 
 def test_unknown_words_copied(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
@@ -204,7 +209,18 @@ def test_what_is_not_declared(audit: Callable[..., list[Finding]], monkeypatch: 
 
 @pytest.mark.parametrize(
     "exposure",
-    ["case", "punctuation", "digits", "stop_words", "unknown_words", "types", "repetition", "language", "length"],
+    [
+        "case",
+        "punctuation",
+        "digits",
+        "stop_words",
+        "unknown_words",
+        "types",
+        "repetition",
+        "language",
+        "length",
+        "presence",
+    ],
 )
 def test_what_is_declared_and_cannot_occur(
     audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch, exposure: str
@@ -212,11 +228,6 @@ def test_what_is_declared_and_cannot_occur(
     policy = POLICIES["strict, nothing refused"]
     declare(monkeypatch, exposure)
     assert list_refuted(audit(policy, exposure)) == {f"exposes:{exposure}"}
-
-
-def test_presence_that_cannot_occur(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
-    declare(monkeypatch, "presence")
-    assert list_refuted(audit(POLICIES["strict, nothing refused"], "presence")) == {"exposes:presence"}
 
 
 # What is no matter of chance.
