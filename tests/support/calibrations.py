@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordveil.measures.calibration.figures import (
-    Calibration,
-    EpsilonMeaning,
-    FoundEpsilon,
-    LikelyOutputs,
-    WordFigure,
-)
+from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, FoundEpsilon, LikelyOutputs, WordFigure
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.scores.counts import count_bins
 

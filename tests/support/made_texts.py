@@ -8,7 +8,6 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,6 @@ import pyarrow.parquet as pq
 
 from support.repository import LIB
 from support.workspaces import WORDS
-from wordveil.crypto.keys import MasterKey, make_throwaway_keys
-from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
 from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.evaluation.classifiers import Words, cut_words
 from wordveil.scores.documents import Documents
@@ -127,33 +124,14 @@ def load_sentences(count: int) -> Documents:
     return Documents.of([" ".join(text.split()[:10]) for text in chosen], ["news"] * count + ["examples"] * count)
 
 
-# Random words: the lower bound of every task
-
-RANDOM = "random"
-"""The subject of figures of random words."""
-
-
 @dataclass(frozen=True)
 class RandomWords:
-    """Replaces every word by one drawn uniformly from a vocabulary: what is left is the number of words.
-
-    Attributes
-    ----------
-    words
-        string array ``(size,)``, at least one.
-    """
+    """Replaces every word by one drawn uniformly from a vocabulary: the lower bound of every task."""
 
     words: pa.StringArray
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
-        """Random words in place of those of the texts. The same seed gives the same words."""
+        """Put random words in place of those of the texts."""
         cut = cut_words(texts)
-        key = make_throwaway_keys().noise if seed is None else _derive_key(seed).subkey(RANDOM)
-        count = len(cut.words)
-        uniforms = KeyedStream(key, 1).uniforms(np.zeros((count, CONTEXT_BYTES), np.uint8), np.arange(count))[0]
-        chosen = np.minimum((uniforms * len(self.words)).astype(np.int64), len(self.words) - 1)
+        chosen = np.random.default_rng(seed).integers(0, len(self.words), len(cut.words))
         return Words(self.words.take(pa.array(chosen)), cut.offsets).join()
-
-
-def _derive_key(seed: int) -> MasterKey:
-    return MasterKey(sha256(b"wordveil: random words, %d" % seed).digest())

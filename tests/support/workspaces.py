@@ -151,8 +151,7 @@ def delta_jars() -> Path:
     jars = fetched_jars()
     if not jars:
         pytest.fail(
-            "Delta's jars are not on this machine. `make test` fetches them, or scripts/delta_jars.py.",
-            pytrace=False,
+            "Delta's jars are not on this machine. `make test` fetches them, or scripts/delta_jars.py.", pytrace=False
         )
     home = Path(tempfile.gettempdir()) / f"wordveil-delta-{os.getuid()}-{jars[0].stem}"
     home.mkdir(exist_ok=True)

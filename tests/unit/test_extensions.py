@@ -55,10 +55,6 @@ def test_an_extension_has_few_files(title: str, files: int):
     assert len(TABLES[title]) == files
 
 
-def test_an_experiment_is_no_part_of_the_package():
-    assert all(path.startswith("research/") for path in TABLES["An experiment"])
-
-
 def test_every_class_is_found_by_its_examples():
     """So a new class is tested as soon as it is registered."""
     for kind in CHARACTER_TYPES:
@@ -94,16 +90,13 @@ def hello() -> None:
 # What is added to registries: before which text, and what.
 LINES = {
     "scores/methods.py": [
-        (
-            '    "svm-characters"',
-            '    "first-author": Method("wordveil.evaluation.first_author:FirstAuthor"),\n',
-        )
+        ('    "svm-characters"', '    "first-author": Method("wordveil.evaluation.first_author:FirstAuthor"),\n')
     ],
     "text/types/classes.py": [
         (
             "    # Add a class here",
             '    TokenClass("ticket", ("T-0001", "T-0002"), lambda lists: ("#", lists.words), since=2),\n',
-        ),
+        )
     ],
     "cli/app.py": [('"init", "docs"', '"hello", ')],
 }

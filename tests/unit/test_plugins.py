@@ -50,21 +50,36 @@ def test_a_mechanism_of_the_package_needs_no_look_at_others(site: Path):
     assert read_again()["tree"].name == "tree"
 
 
+FAULTS: list[tuple[dict[str, str], str]] = [
+    ({"tree": "nowhere:Tree"}, "the package first 1.0 names a mechanism tree, and so does wordveil. Remove one"),
+    ({"mine": "nowhere:Mine"}, "first 1.0: nowhere:Mine, its mechanism mine, cannot be imported: ModuleNotFound"),
+    ({"mine": "json:dumps"}, "json:dumps, its mechanism mine, is no subclass of wordveil.mechanisms.base.Mech"),
+    ({"mine": "json:JSONDecoder"}, "is no subclass of wordveil.mechanisms.base.Mechanism"),
+    ({"mine": "wordveil.mechanisms.tree.mechanism:Tree"}, "calls itself tree. Give both one name."),
+]
+METHOD_FAULTS = [
+    ({"lost": "plugged_methods:Lost"}, "plugged_methods:Lost, its {kind} lost, calls itself found. Give both one"),
+    ({"lost": "plugged_methods:nothing"}, "its {kind} lost, makes no method: it is neither a class nor a function."),
+    ({"lost": "nowhere:Lost"}, "nowhere:Lost, its {kind} lost, cannot be imported: ModuleNotFoundError"),
+]
+
+
 @pytest.mark.parametrize(
-    ("points", "message"),
+    ("registry", "fault", "points", "message"),
     [
-        ({"tree": "nowhere:Tree"}, "the package first 1.0 names a mechanism tree, and so does wordveil. Remove one"),
-        ({"mine": "nowhere:Mine"}, "first 1.0: nowhere:Mine, its mechanism mine, cannot be imported: ModuleNotFound"),
-        ({"mine": "json:dumps"}, "json:dumps, its mechanism mine, is no subclass of wordveil.mechanisms.base.Mech"),
-        ({"mine": "json:JSONDecoder"}, "is no subclass of wordveil.mechanisms.base.Mechanism"),
-        ({"mine": "wordveil.mechanisms.tree.mechanism:Tree"}, "calls itself tree. Give both one name."),
+        *((MECHANISMS, find_fault, *row) for row in FAULTS),
+        *((registry, methods.find_fault, *row) for registry in REGISTRIES for row in METHOD_FAULTS),
     ],
 )
-def test_what_is_wrong_with_an_entry_point_names_its_package(site: Path, points: dict[str, str], message: str):
-    write_distribution(site, "first", points)
+def test_what_is_wrong_with_an_entry_point_names_its_package(
+    site: Path, registry: Registry[Any], fault: Callable[[str, Any], str], points: dict[str, str], message: str
+):
+    (site / "plugged_methods.py").write_text(METHOD)
+    write_distribution(site, "first", points, registry.group)
     with pytest.raises(PlatformError) as error:
-        dict(read_again())
-    assert message in str(error.value)
+        dict(read_again(registry, fault))
+    assert "the package first 1.0" in str(error.value)
+    assert message.format(kind=registry.group.removeprefix("wordveil.").removesuffix("s")) in str(error.value)
 
 
 def test_two_packages_cannot_have_one_name(site: Path):
@@ -94,26 +109,3 @@ def test_an_installed_attacker_or_task_is_made_by_its_name(site: Path, registry:
     again = read_again(registry, methods.find_fault)
     assert [*again][: len(registry.shipped)] == [*registry.shipped]
     assert (again["first"]().name, again.package_of("first")) == ("first", "first 1.0")
-
-
-@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.group)
-@pytest.mark.parametrize(
-    ("points", "message"),
-    [
-        ({"lost": "plugged_methods:Lost"}, "plugged_methods:Lost, its {kind} lost, calls itself found. Give both one"),
-        (
-            {"lost": "plugged_methods:nothing"},
-            "plugged_methods:nothing, its {kind} lost, makes no method: it is neither a class nor a function.",
-        ),
-        ({"lost": "nowhere:Lost"}, "nowhere:Lost, its {kind} lost, cannot be imported: ModuleNotFoundError"),
-    ],
-)
-def test_a_faulty_attacker_or_task_names_its_package(
-    site: Path, registry: Registry[Any], points: dict[str, str], message: str
-):
-    (site / "plugged_methods.py").write_text(METHOD)
-    write_distribution(site, "first", points, registry.group)
-    with pytest.raises(PlatformError) as error:
-        dict(read_again(registry, methods.find_fault))
-    kind = registry.group.removeprefix("wordveil.").removesuffix("s")
-    assert f"the package first 1.0: {message.format(kind=kind)}" in str(error.value)

@@ -28,14 +28,6 @@ def test_fixtures_asked_for_by_name_are_known_to_groups(request: pytest.FixtureR
     assert all(item.get_closest_marker("xdist_group") for item in asking)
 
 
-@pytest.mark.xdist_group("together")
-def test_groups_are_kept_together(request: pytest.FixtureRequest):
-    """Without its group a test runs wherever there is room, and two clusters run at once."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        assert request.node.nodeid.endswith("@together")
-    assert request.node.get_closest_marker("xdist_group")
-
-
 def test_products_are_those_of_the_processor_that_was_asked_for():
     """`make test-processors` asks for three."""
     asked = os.environ.get("OPENBLAS_CORETYPE", "").lower()

@@ -15,7 +15,7 @@ import pytest
 
 from wordveil.audit.callables import audit_callable
 from wordveil.audit.findings import Audit
-from wordveil.audit.repetition import compare_outputs, split_lag, summarise_agreements
+from wordveil.audit.repetition import compare_outputs, summarise_agreements
 from wordveil.cli.audit import load_object
 from wordveil.errors import ConfigError
 
@@ -129,13 +129,6 @@ def test_outputs_that_agree_are_found_whatever_their_law():
     assert np.mean(np.array(values) < 0.05) < 0.08
     with pytest.raises(ValueError, match="one length"):
         compare_outputs(left, right[1:], seed=0)
-
-
-def test_a_lag_uses_each_draw_once():
-    for lag in (1, 3, 8):
-        first, second = split_lag(np.arange(50), lag)
-        assert (second - first == lag).all()
-        assert len(set(first) | set(second)) == 2 * len(first)
 
 
 def test_objects_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from support.hypernyms import QUICK, pair_table, tree_pairs
-from wordveil.embeddings.training import poincare
 from wordveil.embeddings.training.hypernyms import HypernymGraph, build_hierarchy
 from wordveil.embeddings.training.poincare import train
 from wordveil.errors import EmbeddingError
@@ -32,14 +29,7 @@ def test_gensim_trains_as_it_does_by_itself(graph):
 
     pairs = [(str(word), str(hypernym)) for word, hypernym in graph.edges]
     own = PoincareModel(
-        pairs,
-        size=2,
-        alpha=0.1,
-        negative=5,
-        burn_in=5,
-        burn_in_alpha=0.1 * 0.1,
-        regularization_coeff=0.0,
-        seed=1,
+        pairs, size=2, alpha=0.1, negative=5, burn_in=5, burn_in_alpha=0.1 * 0.1, regularization_coeff=0.0, seed=1
     )
     own.train(6)
     expected = np.stack([own.kv[str(row)] for row in range(len(graph.words))])
@@ -54,14 +44,6 @@ def test_gensim_keeps_its_log_to_itself(graph, caplog):
     assert caplog.messages[-1] == "as before"
 
 
-def test_gensim_is_loaded_when_it_trains_alone():
-    code = (
-        "import sys, wordveil.assembly.bundles, wordveil.embeddings.training.poincare; print('gensim' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False"]
-
-
 def test_draws_without_end_are_refused_for_gensim_alone():
     """Half of all links are those of the hub, which is no word to contrast with: twenty draws hardly ever miss it."""
     star = build_hierarchy(STAR, GENSIM, "star")
@@ -69,13 +51,3 @@ def test_draws_without_end_are_refused_for_gensim_alone():
     with pytest.raises(EmbeddingError, match=r"negative = 20: gensim would draw about .*trainer: compiled"):
         train(star, many, "star", BuildContext())
     assert len(train(star, replace(many, trainer="compiled"), "star", BuildContext())) == 301
-
-
-def test_the_estimate_of_draws_is_near_what_gensim_does(monkeypatch):
-    star = build_hierarchy(STAR, GENSIM, "star")
-    chosen = replace(GENSIM, epochs=4, burn_in=0)
-    model = poincare.make_model(star, chosen, "star")
-    drawn, take = [], model._get_candidate_negatives
-    monkeypatch.setattr(model, "_get_candidate_negatives", lambda: drawn.append(1) or take())
-    poincare.train_model(model, chosen, BuildContext().steps)
-    assert poincare.estimate_draws(star, 5) == pytest.approx(len(drawn) / 1200, rel=0.15)

@@ -45,27 +45,3 @@ def test_it_has_words_as_the_tokeniser_cuts_them(source, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["glove.py", str(tmp_path / "nowhere")])
     with pytest.raises(SystemExit, match=r"usage: python scripts/glove\.py GLOVE"):
         script.main()
-
-
-def test_a_linear_map_brings_vectors_over(source):
-    demo = load(DEMO)
-    words, vectors = script.add_words(source.words.to_pylist(), source.vectors.astype(np.float64), demo)
-    rows = {word: row for row, word in enumerate(demo.words.to_pylist())}
-    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    theirs = demo.vectors / np.linalg.norm(demo.vectors, axis=1, keepdims=True)
-    chosen = ["don't", "can't", "a", "i", "the", "say"]
-    found = units[[words.index(word) for word in chosen]]
-    expected = theirs[[rows[word] for word in chosen]]
-    assert found @ found.T == pytest.approx(expected @ expected.T, abs=1e-4), "a turn keeps all cosines"
-
-
-def test_what_all_vectors_share_is_taken_out():
-    rng = np.random.default_rng(1)
-    common, clean = rng.standard_normal((3, 20)), rng.standard_normal((500, 20))
-    vectors = clean + 7 * common[0] + 30 * rng.standard_normal((500, 2)) @ common[1:]
-    found = script.take_out(vectors, 2)
-    assert found.mean(axis=0) == pytest.approx(np.zeros(20), abs=1e-9)
-    spread = np.linalg.svd(found, compute_uv=False)
-    assert spread[0] < 1.5 * spread[10]
-    assert spread[18:] == pytest.approx([0, 0], abs=1e-6)
-    assert np.linalg.svd(script.take_out(vectors, 1), compute_uv=False)[0] > 5 * spread[0], "one is too few here"

@@ -14,7 +14,7 @@ from support.made_texts import load_sentences
 from wordveil.errors import PlatformError
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.linear import LinearSvm, Unit
-from wordveil.scores.methods import AUTHOR_ATTACKS
+from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS
 
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
@@ -25,9 +25,10 @@ def test_an_attacker_keeps_to_what_all_do(check: Callable[[TextClassifier], None
     check(AUTHOR_ATTACKS[name]())
 
 
-def test_attacks_are_listed_by_their_names():
-    assert {name: make().name for name, make in AUTHOR_ATTACKS.items()} == {name: name for name in AUTHOR_ATTACKS}
-    assert all(make().definition.endswith(".") for make in AUTHOR_ATTACKS.values())
+def test_attacks_and_tasks_are_listed_by_their_names():
+    for registry in (AUTHOR_ATTACKS, TEXT_TASKS):
+        assert {name: make().name for name, make in registry.items()} == {name: name for name in registry}
+        assert all(make().definition.endswith(".") for make in registry.values())
 
 
 @pytest.mark.parametrize("settings", [{"shortest": 3, "longest": 2}, {"shortest": 5}, {"cost": 0.0}])

@@ -11,13 +11,7 @@ import pytest
 from support.toys import make_bundle, random_embedding
 from wordveil.evaluation import linkage
 from wordveil.evaluation.encoders import WeightedBag
-from wordveil.evaluation.linkage import (
-    Links,
-    link_by_laws,
-    link_by_vectors,
-    link_by_what_shows,
-    measure_linkage,
-)
+from wordveil.evaluation.linkage import Links, link_by_laws, link_by_vectors, link_by_what_shows, measure_linkage
 from wordveil.evaluation.redrawn import BundleSanitiser, Ragged, Redrawn, redraw
 from wordveil.text.policy import TextPolicy
 
@@ -83,7 +77,8 @@ def assert_same(found: Links, wanted: Links) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_ordered_records_are_ranked_by_the_sum_of_logarithms(system, case):
+def test_ordered_records_are_ranked_by_the_sum_of_logarithms(system, case, monkeypatch):
+    monkeypatch.setattr(linkage, "BLOCK_SCORES", 1)  # few records at a time
     redrawn = redraw(system(case), some_texts(150), seed=1)
     assert redrawn.laws.is_exact
     assert_same(link_by_laws(redrawn), brute_force(redrawn, ordered=True))
@@ -104,13 +99,6 @@ def test_without_an_order_the_mean_law_counts(system, case, policy, monkeypatch)
     monkeypatch.setattr(linkage, "BLOCK_SCORES", 1_000)
     redrawn = redraw(system(case, **policy), some_texts(90), seed=1)
     assert_same(link_by_laws(redrawn), brute_force(redrawn, ordered=False))
-
-
-def test_few_records_at_a_time_are_ranked_alike(system, monkeypatch):
-    redrawn = redraw(system("lists"), some_texts(90), seed=1)
-    whole = link_by_laws(redrawn)
-    monkeypatch.setattr(linkage, "BLOCK_SCORES", 1)
-    assert_same(link_by_laws(redrawn), whole)
 
 
 def test_words_that_are_drawn_once_count_once(system):

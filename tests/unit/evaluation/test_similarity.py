@@ -10,13 +10,7 @@ import pytest
 
 from support.toys import install_sentence_transformers, toy_embedding
 from wordveil.errors import PlatformError
-from wordveil.evaluation.encoders import (
-    WeightedBag,
-    find_cosines,
-    find_frequencies,
-    make_encoder,
-    measure_similarity,
-)
+from wordveil.evaluation.encoders import WeightedBag, find_cosines, find_frequencies, make_encoder, measure_similarity
 from wordveil.mechanisms.inputs import Bigrams
 
 EMBEDDING = toy_embedding(["the", "cat", "dog", "car"], [[1, 1, 1], [0, 2, 0.1], [0, 1.8, 0.3], [3, 0, 0.2]])

@@ -9,21 +9,14 @@ import numpy as np
 import pytest
 
 from support.classifier_checks import TASK_CHECKS
-from support.made_texts import TOPICS, RandomWords, make_topic_texts, topic_embedding
+from support.made_texts import TOPICS, make_topic_texts, topic_embedding
 from support.toys import open_sanitiser
-from wordveil.errors import PlatformError
-from wordveil.evaluation import classifiers
 from wordveil.evaluation.accuracy import measure_task
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.linear import LinearWords
 from wordveil.mechanisms.additive.laplace import LaplaceSettings
 from wordveil.scores.documents import Documents
 from wordveil.scores.methods import TEXT_TASKS
-
-
-def test_every_task_is_listed_under_its_name():
-    assert {name: make().name for name, make in TEXT_TASKS.items()} == {name: name for name in TEXT_TASKS}
-    assert all(make().definition.endswith(".") for make in TEXT_TASKS.values())
 
 
 @pytest.mark.parametrize("check", TASK_CHECKS)
@@ -55,26 +48,3 @@ def test_noise_takes_utility_and_leaves_more_than_nothing(tmp_path: Path):
     assert found[0] == pytest.approx(1 / 3, abs=0.12)
     assert found[0] + 0.15 < found[1] < found[2] - 0.15
     assert found[2] == pytest.approx(original.value, abs=0.05)
-
-
-def test_random_words_keep_the_number_of_words_alone():
-    words = topic_embedding().words
-    random = RandomWords(words)
-    texts = ["One, two; three!", "", "four"]
-    drawn = random.sanitise(texts, 1)
-    assert [len(text.split()) for text in drawn] == [3, 0, 1]
-    assert drawn == random.sanitise(texts, 1) != random.sanitise(texts, 2)
-    assert random.sanitise(texts) != random.sanitise(texts)
-    counts = np.unique(random.sanitise(["a " * 90_000], 3)[0].split(), return_counts=True)[1]
-    # Each of 90 words about 1,000 times; one standard deviation is 31.
-    assert len(counts) == len(words)
-    assert abs(counts - 1_000).max() < 160
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):
-    def fail(module: str) -> None:
-        raise ModuleNotFoundError(f"No module named {module!r}", name=module.partition(".")[0])
-
-    monkeypatch.setattr(classifiers, "import_module", fail)
-    with pytest.raises(PlatformError, match=r"pip install 'wordveil\[evaluation\]'"):
-        LinearWords().fit(make_topic_texts(20, 1), 0)

@@ -6,7 +6,6 @@ import sys
 from importlib import resources
 from types import ModuleType
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -50,33 +49,3 @@ def test_their_licence_lies_beside_them():
     licence = (FOLDER / "LICENSE.wordnet-3.0").read_text("utf-8")
     assert "Permission to use, copy, modify and distribute" in " ".join(licence.split())
     assert licence == (FOLDER.parent / "hypernyms" / "LICENSE.wordnet-3.0").read_text("utf-8")
-
-
-def test_examples_leave_out_quotations_and_fragments(script: ModuleType):
-    gloss = 'to go; "go home"; "a man must go ... on"; "we go `at once\'"; "I go, I go"- Shakespeare; "go (away)"'
-    assert list(script.find_examples(gloss)) == ["go home", "we go 'at once'"]
-
-
-@pytest.mark.parametrize(
-    ("sense", "sentence"),
-    [
-        (("noun", "owl", 'a bird (of night) with large eyes; "an owl"'), "an owl is a bird with large eyes"),
-        (("noun", "Rome", "the capital of Italy; a city"), "Rome is the capital of Italy"),
-        (("noun", "heat", "the state of being hot"), "heat is the state of being hot"),
-        (("noun", "rain", "water that falls"), None),
-        (("noun", "ring", "a thing to put on"), None),
-        (("verb", "run dry", "become empty"), "to run dry is to become empty"),
-        (("verb", "sow", "place seeds in or on"), None),
-        (("adj", "hot", "of high temperature"), None),
-    ],
-)
-def test_definitions_become_sentences(script: ModuleType, sense: tuple[str, str, str], sentence: str | None):
-    assert script.define(*sense) == sentence
-
-
-def test_choose_leaves_out_long_strange_and_repeated_sentences(script: ModuleType):
-    index = WordIndex(pa.array(["the", "dog", "barked", "at", "us"]))
-    texts = ["the dog barked at us!", "The dog barked at us", "the dog barked", "dog bit the dog bit", "the dog bit us"]
-    seen: set[str] = set()
-    assert script.choose(texts, 1, index, seen) == ["The dog barked at us!", "The dog bit us."]
-    assert script.choose(texts, 0, index, seen) == []

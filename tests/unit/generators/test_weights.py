@@ -75,11 +75,10 @@ def test_arrays_are_those_of_the_shape() -> None:
         GeneratorWeights(SHAPE, "", "public", broken)
 
 
-def test_shapes_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ValueError, match="even"):
-        GeneratorShape(size=5, dimension=3, cells=5, latent=2, length=6)
-    with pytest.raises(ValueError, match="length"):
-        GeneratorShape(size=5, dimension=3, cells=4, latent=2, length=0)
+@pytest.mark.parametrize(("changes", "problem"), [({"cells": 5}, "even"), ({"length": 0}, "length")])
+def test_shapes_that_cannot_be_are_refused(changes: dict[str, int], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        replace(SHAPE, **changes)
 
 
 def test_training_begins_with_public_vectors_and_a_seed() -> None:

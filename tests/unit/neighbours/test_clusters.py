@@ -16,13 +16,11 @@ from wordveil.neighbours.clusters import (
     HEAVIEST,
     LONGEST,
     ClusterHierarchy,
-    best_columns,
     build_hierarchy,
     build_partition,
     count_clusters,
     split_by_weight,
     split_evenly,
-    swap_words,
     whole_directions,
 )
 
@@ -95,59 +93,10 @@ def test_products_of_whole_directions_are_exact():
     assert (whole(np.zeros((1, 3), np.float32)) == 0).all()
 
 
-def test_best_columns_are_in_falling_order_and_lower_ids_win():
-    scores = np.random.default_rng(0).integers(0, 6, (200, 30)).astype(np.float32)
-    ids, best = np.empty((200, 7), np.int32), np.empty((200, 7), np.float32)
-    best_columns(scores, ids, best)
-    expected = np.argsort(-scores, axis=1, kind="stable")[:, :7]
-    assert (ids == expected).all()
-    assert (best == np.take_along_axis(scores, expected, axis=1)).all()
-
-
-def test_the_most_similar_pairs_are_settled_first():
-    words = whole(grouped(90, 4))
-    centroids = words[:9]
-    sizes = np.full(9, 10)
-    scores = words.astype(np.int64) @ centroids.astype(np.int64).T
-    expected, room = np.full(90, -1), sizes.copy()
-    for _, word, cluster in sorted((-scores[w, c], w, c) for w in range(90) for c in range(9)):
-        if expected[word] < 0 and room[cluster]:
-            expected[word] = cluster
-            room[cluster] -= 1
-    assert clusters.assign_evenly(words, centroids, sizes, map).tolist() == expected.tolist()
-
-
 def test_clusters_more_than_kept_for_a_word_all_filled():
     words = whole(np.tile(grouped(1, 4), (200, 1)))  # all words wish for the same clusters
     labels = split_evenly(words, np.full(50, 4))
     assert np.bincount(labels).tolist() == [4] * 50
-
-
-def objective(words: np.ndarray, labels: np.ndarray) -> int:
-    return sum(int((words[labels == label].astype(np.int64).sum(axis=0) ** 2).sum()) for label in np.unique(labels))
-
-
-def test_swaps_raise_the_objective_until_none_does():
-    words, sizes = whole(grouped(60, 5)), np.full(6, 10)
-    labels = (np.arange(60) % 6).astype(np.int32)
-    starts = np.arange(0, 61, 10)
-    order = np.argsort(labels, kind="stable").astype(np.int32)
-    place = np.argsort(order).astype(np.int32)
-    sums = clusters.sum_clusters(words, labels, 6)
-    wished = np.tile(np.arange(6, dtype=np.int32), (60, 1))
-    before = objective(words, labels)
-    while swap_words(words, wished, labels, sums, starts, order, place):
-        after = objective(words, labels)
-        assert after > before
-        before = after
-        assert (sums == clusters.sum_clusters(words, labels, 6)).all()
-        assert (order[place] == np.arange(60)).all()
-        assert (labels[order] == np.repeat(np.arange(6), sizes)).all()
-    for one in range(60):
-        for other in range(one):
-            swapped = labels.copy()
-            swapped[[one, other]] = labels[[other, one]]
-            assert objective(words, swapped) <= before
 
 
 def test_clusters_hold_similar_words():
@@ -178,13 +127,6 @@ def test_many_words_are_split_into_groups_first(monkeypatch):
     found = build_hierarchy(vectors, [57, 1], BuildContext())
     assert set(np.diff(found.bounds[0]).tolist()) == {10, 11}
     assert mean_cosine(vectors, labels_of(found)) > 0.9 * whole_thing
-
-
-def test_clusters_too_large_to_repair_are_left(monkeypatch):
-    monkeypatch.setattr(clusters, "MOST_SWAPS", 0)
-    monkeypatch.setattr(clusters, "swap_words", None)
-    found = build_hierarchy(grouped(100, 4), [10, 1], BuildContext())
-    assert set(np.diff(found.bounds[0]).tolist()) == {10}
 
 
 def reordered(function, values):
@@ -266,24 +208,6 @@ def test_without_the_least_size_clusters_are_smaller(monkeypatch):
     assert sizes.min() == 5
     monkeypatch.setattr(clusters, "fill_small", lambda *_: None)
     assert np.diff(build_partition(vectors, weights, [80, 1], 5, BuildContext()).bounds[0]).min() < 5
-
-
-def test_clusters_of_any_size_nearest_centroid_cheapest_move():
-    words, weights = whole(grouped(200, 6)), np.random.default_rng(0).integers(1, 100, 200)
-    labels, centroids = split_by_weight(words, weights, 12, 1)
-    products = words.astype(np.float64) @ centroids.T.astype(np.float64)
-    assert np.mean(products[np.arange(200), labels] == products.max(axis=1)) > 0.98
-    sums = np.stack([(weights[:, None] * words)[labels == cluster].sum(axis=0) for cluster in range(12)])
-    units = sums / np.linalg.norm(sums, axis=1)[:, None]
-    assert (units * (centroids / np.linalg.norm(centroids, axis=1)[:, None])).sum(axis=1) == pytest.approx(np.ones(12))
-
-    given = np.zeros(200, np.int32)
-    given[:2] = 1
-    own = (words @ centroids[0]).astype(np.float32)
-    clusters.fill_small(words, weights, centroids[:2], given, own, 6)
-    costs = (own - (words @ centroids[1])) * weights
-    expected = sorted(range(2, 200), key=lambda word: costs[word])[:4]
-    assert np.flatnonzero(given).tolist() == sorted([0, 1, *expected])
 
 
 def test_frequent_words_have_small_clusters():

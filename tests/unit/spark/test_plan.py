@@ -9,14 +9,12 @@ import pyarrow as pa
 import pytest
 
 from support.repository import ROOT
-from support.workspaces import WORDS, Command, Workspace, corpus, write_delta
-from wordveil.artifacts import bundle as bundles
+from support.workspaces import WORDS, Workspace, corpus, write_delta
 from wordveil.assembly.bundles import build_bundle, find_once
 from wordveil.cli.output import print_rows
 from wordveil.cli.plan_tables import cluster_table, plan_facts
 from wordveil.config.guess import Column
 from wordveil.config.schema import SparkSection
-from wordveil.errors import ConfigError
 from wordveil.measures.preview import inspect
 from wordveil.spark.input.inspect import read_columns, reads_changes
 from wordveil.spark.input.local_schema import read_local_schema
@@ -36,9 +34,7 @@ def refuse() -> Any:
 @pytest.fixture(autouse=True)
 def no_session(monkeypatch: pytest.MonkeyPatch):
     """Another test may have left a session in this process."""
-    from pyspark import SparkContext
-
-    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
 
 
 def test_a_plain_table_is_planned_without_spark(workspace: Workspace):
@@ -89,14 +85,6 @@ def test_linkage_with_hidden_order_of_words_is_not_forecast(workspace: Workspace
     assert (plan.bundle is None, plan.linkage) == (False, None)
 
 
-def test_wrong_columns_are_told_without_spark(workspace: Workspace):
-    workspace.write_corpus(corpus(3).append_column("ratio", pa.array([0.5] * 3)))
-    with pytest.raises(ConfigError, match=r"input\.text = bodi: the table has no such column\. Did you mean body\?"):
-        make_plan(workspace.config(input={"text": "bodi"}), refuse)
-    with pytest.raises(ConfigError, match=r"input\.text = ratio: is of type double"):
-        make_plan(workspace.config(input={"text": "ratio"}), refuse)
-
-
 def test_a_first_configuration_needs_no_spark(workspace: Workspace):
     path = workspace.write_corpus(corpus(3))
     assert read_columns(refuse, str(path))[0] == Column("id", "string")
@@ -136,38 +124,17 @@ def test_a_preview_says_whether_words_stand_for_clusters(
 
 
 @pytest.mark.parametrize("section", [{"master": "yarn"}, {"options": {"spark.sql.caseSensitive": "true"}}])
-def test_spark_is_asked_where_it_may_read_otherwise(workspace: Workspace, section: dict[str, Any]):
+def test_spark_is_asked_where_its_section_may_read_otherwise(workspace: Workspace, section: dict[str, Any]):
     path = workspace.write_corpus(corpus(3))
     assert read_local_schema(str(path), SparkSection(), delta=False)
     assert read_local_schema(str(path), SparkSection(**section), delta=False) is None
 
 
-@pytest.mark.parametrize("name", ["HADOOP_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT"])
-def test_spark_is_asked_where_the_environment_configures_it(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, name: str
-):
+def test_spark_is_asked_where_it_runs_or_is_configured(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
     path = workspace.write_corpus(corpus(3))
-    monkeypatch.setenv(name, "/etc/hadoop")
+    for name in ("HADOOP_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT"):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "/etc/hadoop")
+            assert read_local_schema(str(path), SparkSection(), delta=False) is None, name
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", object())
     assert read_local_schema(str(path), SparkSection(), delta=False) is None
-
-
-def test_a_running_session_is_asked(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
-    from pyspark import SparkContext
-
-    monkeypatch.setattr(SparkContext, "_active_spark_context", object())
-    path = workspace.write_corpus(corpus(3))
-    assert read_local_schema(str(path), SparkSection(), delta=False) is None
-
-
-def test_a_plan_with_a_page_verifies_the_bundle_once(
-    workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch
-):
-    workspace.write_corpus(corpus(3))
-    build_bundle(workspace.config())
-    opened: list[Any] = []
-    open_bundle = bundles.open_bundle
-    monkeypatch.setattr(bundles, "open_bundle", lambda path: opened.append(path) or open_bundle(path))
-    page = workspace.root / "plan.html"
-    code, _, err = run("plan", "-c", workspace.write_config(), "--words", WORDS[3], "--html", page)
-    assert (code, page.exists()) == (0, True), err
-    assert len(opened) == 1

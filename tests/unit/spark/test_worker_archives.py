@@ -51,15 +51,6 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python 3.13 reads no listing before it is needed")
-def test_the_listing_is_read_at_each_task_otherwise(archive: Callable[[str], Path], readings: list[str]):
-    path = str(archive("wordveil_first"))
-    readings.clear()
-    importlib.invalidate_caches()
-    importlib.invalidate_caches()
-    assert readings.count(path) == 2
-
-
 def test_an_archive_that_has_not_changed_is_not_read_again(archive: Callable[[str], Path], readings: list[str]):
     path = str(archive("wordveil_first"))
     keep_archives()
