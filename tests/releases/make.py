@@ -1,9 +1,4 @@
-"""Writes what a version of the package leaves on a disk, for tests of later versions: from 0.3.0 on. Run it with the
-code of that version. It refuses to write a version's files twice. ``--again`` replaces them, which is right only until
-that version is released.
-
-    .venv/bin/python tests/releases/make.py [--again]
-"""
+"""Write what a version of the package leaves on a disk, for tests of later versions: ``make.py [--again]``."""
 
 from __future__ import annotations
 

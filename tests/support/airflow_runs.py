@@ -1,6 +1,4 @@
-"""Real Airflow for tests: DAG runs in a process with its own environment, whose spark-submit is real or passes commands
-to this process.
-"""
+"""Real Airflow for tests: DAG runs in a process of its own, whose spark-submit may pass commands to this one."""
 
 from __future__ import annotations
 
@@ -162,9 +160,7 @@ class Airflow:
         environment: Mapping[str, str | None] | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> tuple[str, str]:
-        """Call the DAG's first task by itself, with parameters that nothing has checked: the type of its error, and its
-        message, or what it returns.
-        """
+        """Call the DAG's first task with unchecked parameters; return its error and message, or what it returns."""
         variable = {f"AIRFLOW_VAR_{dag.upper()}": None if settings is None else json.dumps(settings)}
         environment = {**(environment or {}), **variable}
         order = {"dag": dag, "environment": environment, "conf": conf or {}, "first_task_alone": True}

@@ -1,8 +1,4 @@
-"""Mechanisms that are wrong in one way each, and sound ones beside them.
-
-The tests of the auditor and its benchmark take them from here. Each case says by the names of the findings what must
-catch it.
-"""
+"""Mechanisms that are wrong in one way each, with the findings that must catch them, and sound ones beside them."""
 
 from __future__ import annotations
 

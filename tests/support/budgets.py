@@ -22,12 +22,7 @@ from wordveil.release.budgets import (
 
 @dataclass(frozen=True)
 class Charge:
-    """What one drawn context costs: one version of one record.
-
-    ``tokens`` as in the ``privacy`` column; ``price``: the maximum that a token costs under ``relation``, in nats;
-    ``epsilon`` per unit of the distance of ``metric``; ``delta``: by how much the probability of a token may exceed
-    what ``price`` allows.
-    """
+    """One drawn context: its tokens, the most that one costs in nats, the epsilon of its metric, and its delta."""
 
     tokens: int
     price: float
@@ -39,21 +34,14 @@ class Charge:
 
 @dataclass(frozen=True, order=True)
 class Amount:
-    """``quantity`` units at one ``price``: tokens in nats per token, or contexts in epsilon. The price may be
-    infinite.
-    """
+    """``quantity`` units at one ``price``, which may be infinite: tokens in nats, or contexts in epsilon."""
 
     price: float
     quantity: int
 
 
 def amount(charge: Charge, unit: str, relation: Relation) -> Amount:
-    """What ``charge`` adds to a budget in ``unit`` for pairs of ``relation``; its price is infinite where it is not
-    covered.
-
-    A metric counts epsilon once a context: the loss is at most the sum of epsilons times the largest distance between
-    the two texts of any context, each in its own composition, and ``slack`` beside it.
-    """
+    """Compute what a charge adds to a budget in ``unit``; its price is infinite where ``relation`` is not covered."""
     covered = charge.relation.covers(relation)
     if unit == PURE:
         return Amount(charge.price if covered else math.inf, charge.tokens)
@@ -61,9 +49,7 @@ def amount(charge: Charge, unit: str, relation: Relation) -> Amount:
 
 
 def cost(charge: Charge, unit: str, relation: Relation) -> float:
-    """The cost of one context in ``unit``; infinite where ``unit`` and ``relation`` do not cover it, even for no
-    tokens.
-    """
+    """Compute the cost of one context; infinite where ``unit`` and ``relation`` do not cover it, even for no tokens."""
     return total([amount(charge, unit, relation)])
 
 
@@ -79,12 +65,7 @@ def total(amounts: Iterable[Amount]) -> float:
 
 
 def max_quantity(limit: float, price: float, others: float = 0.0) -> int:
-    """The maximum number of units at ``price`` that, with ``others`` spent at other prices, stay within ``limit``; -1
-    where not even 0 units do.
-
-    The greatest whole ``q`` up to :data:`MAX_EXACT` with ``others + q * price <= limit`` in float64: two roundings to
-    nearest, each monotone, so that every smaller ``q`` is within the limit too. For a pure budget these are tokens.
-    """
+    """Find the most units at ``price`` that stay within ``limit`` with ``others`` spent, in float64; -1 for none."""
     if not others <= limit or price == math.inf:
         return -1
     low, high = 0, MAX_EXACT
@@ -96,9 +77,7 @@ def max_quantity(limit: float, price: float, others: float = 0.0) -> int:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A context that is about to be drawn: the record's id (as UTF-8 bytes), its author, its charge, and whether the
-    release has been charged for it before.
-    """
+    """A context that is about to be drawn; ``is_charged``: the release has paid for it before."""
 
     record: bytes
     author: str | None
@@ -117,26 +96,11 @@ class Entry:
 
 
 def admit(budget: Budget, release: str, candidates: Sequence[Candidate], ledger: Iterable[Entry]) -> list[str | None]:
-    """Which candidates of one run of ``release`` are refused: for each, in the order given, the reason or None.
+    """Name for each candidate of one run of ``release`` the reason why it is refused, or None.
 
-    Scopes and their keys:
-
-    - record: the record's id, with the entries of this release;
-    - author: the author, with the entries of all releases. A null author is refused with ``null_author`` if
-      ``author`` is limited;
-    - corpus: the author, or the record where the author is null, with the entries of this release.
-
-    With ``budget.delta`` the same holds in each scope of the sums of deltas, tokens times the delta of a token,
-    whatever the unit.
-
-    Candidates are ordered by the bytes of their ids. In each limited scope a candidate is within the limit iff the
-    entries of its key, **all** candidates of its key before it and itself cost no more than the limit:
-    :func:`max_quantity` at the candidates' price, ``others`` being the entries of its key at other prices. Candidates
-    that are refused, in this scope or another, count for those after them: so each decision is one running sum and
-    needs no decision before it. A candidate that is charged already costs nothing, and only a null author keeps it out.
-    The first scope that fails, in the order record, author, corpus, names the reason.
-
-    Raises :class:`ValueError` where an id occurs twice, or where candidates differ in price: a run has one mechanism.
+    The scope record sums the entries of a record's id in this release, author those of an author in all releases, and
+    corpus those of the author, or of the record without one, in this release. Candidates are ordered by the bytes of
+    their ids; those that are refused count for those after them, and those charged before cost nothing.
     """
     if len({candidate.record for candidate in candidates}) < len(candidates):
         raise ValueError("Expected each record id once among the candidates of a run.")

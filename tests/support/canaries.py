@@ -51,9 +51,7 @@ def audit_policy(
     kinds: tuple[bool, ...] = (True, False),
     features: tuple[str, ...] = (),
 ) -> list[Finding]:
-    """The findings about a policy. ``kinds``: whether each run is blind. ``features``: the beginnings of those that are
-    looked at; all, where none is named.
-    """
+    """Audit a policy; ``kinds``: whether each run is blind; ``features``: beginnings of those looked at, or all."""
     key = MasterKey(bytes([seed % 256, *range(31)]))
     lists = bundle.lists
     plan = DocumentPlan(policy, len(columns.names), MOST_BYTES, lists=lists)

@@ -1,6 +1,4 @@
-"""A real standalone cluster on this machine: a master and two workers, each with scratch of its own, whose file system
-lacks what only the driver may see. Authentication and encryption are on.
-"""
+"""A real standalone cluster with authentication and encryption: a master and two workers with their own scratch."""
 
 from __future__ import annotations
 
@@ -129,9 +127,7 @@ class Cluster:
         self._named[name] = process
 
     def submit(self, *arguments: object, scratch: Path, local: int | None = None) -> subprocess.Popen[str]:
-        """spark-submit of ``jobs/sanitise.py``, its temporary files under ``scratch``; to ``local`` cores if that is
-        given.
-        """
+        """Submit ``jobs/sanitise.py``, with its temporary files under ``scratch``; to ``local`` cores if given."""
         master = self.master if local is None else f"local[{local}]"
         command = [*self.spark_submit, "--master", master, str(ROOT / "jobs" / "sanitise.py")]
         environment = {**self.environment, "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}

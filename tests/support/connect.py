@@ -47,9 +47,7 @@ def serve(home: Path, options: Mapping[str, str]) -> Iterator[int]:
 
 @contextmanager
 def encrypt(port: int, certificate: Path) -> Iterator[int]:
-    """Put TLS before a port, as a proxy of a real server does. Yields the proxy's port. ``certificate``: where the file
-    is written that clients must trust, for :data:`HOST`.
-    """
+    """Put TLS before a port and yield the proxy's port; ``certificate``: the file to write that clients must trust."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*_write_certificate(certificate))
     context.set_alpn_protocols(["h2"])

@@ -45,10 +45,7 @@ def law_of(arrays: Mapping[str, NDArray[Any]], symbol: int) -> Law:
 
 
 def common_law(arrays: Mapping[str, NDArray[Any]]) -> list[int]:
-    """For each output how many words ``B`` give it where a row has no say: a rank, or the row after the last symbol's.
-
-    A table says that it has such a row by 0 outputs.
-    """
+    """Count for each output the words ``B`` that give it where a row has no say: a rank, or the row after the last."""
     if outputs := int(arrays["outputs"][0]):
         return ranks(outputs)
     start, stop = (int(offset) for offset in arrays["starts"][-2:])

@@ -11,10 +11,7 @@ SMALL = GeneratorShape(size=150, dimension=10, cells=24, latent=14, length=7)
 
 
 def make_weights(shape: GeneratorShape = SMALL, seed: int = 1, sharpness: float = 2.0) -> GeneratorWeights:
-    """Weights of the size that trained ones have, in steps of 1/256, so that they are the same on every machine.
-
-    ``sharpness`` is about the standard deviation of logits: at 2 many symbols are likely, at 12 few are.
-    """
+    """Make weights in steps of 1/256; ``sharpness``: about the standard deviation of logits."""
     random = np.random.default_rng(seed)
     arrays = {}
     for name, sizes in shape.arrays().items():

@@ -1,6 +1,4 @@
-"""Texts that a policy must not tell apart: every oddity by its name, and random strings from a seed. And names that act
-on whoever prints them.
-"""
+"""Texts that a policy must not tell apart, random strings from a seed, and names that act on whoever prints them."""
 
 from __future__ import annotations
 
@@ -106,9 +104,7 @@ def show_on_terminal(written: str) -> str:
 
 @cache
 def _alphabets() -> tuple[str, ...]:
-    """Characters of one kind each: every general category that a text can have, and pieces that are used as they
-    are.
-    """
+    """List characters of one kind each, one string for every general category, and pieces to use as they are."""
     kinds: dict[str, list[str]] = {}
     for point in [
         *range(0x3400),

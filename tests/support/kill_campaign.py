@@ -1,9 +1,4 @@
-"""Kill the job at random moments, start it once more, and hold what it left against an undisturbed run.
-
-``make chaos`` kills drivers, their Java processes, Python workers, executors and whole workers of a real standalone
-cluster, and processes between two commits; jobs whose tables are on S3; and the batches of a stream. It prints what
-happened. ``make test-long`` also runs the short form of test_chaos.py.
-"""
+"""Kill jobs at random moments, start them again, and compare with an undisturbed release: ``make chaos``."""
 
 from __future__ import annotations
 
@@ -144,9 +139,7 @@ class Story:
         return rows_of
 
     def differences(self, name: str, night: str) -> list[str]:
-        """What the release at ``name`` has, lacks or has twice beside the undisturbed one after a night; empty where
-        they are the same.
-        """
+        """List what the release at ``name`` lacks or has beyond the undisturbed one after a night."""
         told = []
         undisturbed = self.reference(night)
         for table, rows in self.state(name).items():
@@ -267,10 +260,7 @@ def session(endpoint: str) -> Iterator[Any]:
 
 
 def kill_batches(spark: Any, root: Path, batches: int, seed: int) -> Counter[str]:
-    """Let each batch of a stream die once, after one of its commits, and compactions now and then. What the release
-    holds at the end must be what one run over the same records holds. Returns how many deaths there were after which
-    step.
-    """
+    """Let each batch of a stream die once after a commit; return the deaths by step, once the release is whole."""
     lake = Lake(spark, Workspace(root))
     write_delta(corpus(2 * batches), root / "whole")
     files = spark.read.format("delta").load(str(root / "whole")).coalesce(1).write.option("maxRecordsPerFile", 2)

@@ -84,9 +84,7 @@ def find_imports(path: Path) -> Iterator[Import]:
 
 
 def rooms_of(dotted: str) -> list[tuple[tuple[str, ...], str]]:
-    """The rooms that a module is in, with their order: its own, and inside the room that imports Spark another
-    one.
-    """
+    """List the rooms that a module is in, with their order; inside the room that imports Spark there are two."""
     parts = dotted.split(".")
     return [(ROOMS, parts[0]), *([(SPARK_ROOMS, parts[1])] if parts[0] == "spark" and len(parts) > 1 else [])]
 

@@ -1,6 +1,4 @@
-"""Texts for tests of attackers and of what texts keep: made ones of authors with habits and of topics, public ones that
-come with installed packages, and random words in place of a text's own.
-"""
+"""Texts for tests of attackers: made ones of authors and topics, public ones, and random words."""
 
 from __future__ import annotations
 

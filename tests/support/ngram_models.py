@@ -27,9 +27,7 @@ def has_digit(word: str) -> bool:
 
 
 def count_ngrams(texts: Iterable[str], max_n: int) -> Counter[tuple[str, ...]]:
-    """Every n-gram of the texts, none pruned; the beginning of a text is the word ``""``, and words with a digit are in
-    no n-gram.
-    """
+    """Count every n-gram; a text begins with the word ``""``, and words with a digit are in no n-gram."""
     counts: Counter[tuple[str, ...]] = Counter()
     for text in texts:
         words = ["", *cut_words(text)]

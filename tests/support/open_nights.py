@@ -43,9 +43,7 @@ OPTIONS = {
 
 
 def add(path: Path, rows: list[tuple[str, str]], *, hidden: bool = True) -> None:
-    """Append records with planted words to a table, without Spark, whose plans may have them. ``hidden``: without
-    statistics of the texts.
-    """
+    """Append records with planted words without Spark; ``hidden``: without statistics of the texts."""
     names, texts = zip(*rows, strict=True)
     table = {"id": [f"{ID}{name}" for name in names], "body": [f"{WORD}{text} {WORDS[0]}" for text in texts]}
     same = {name: [value] * len(rows) for name, value in (("day", "d0"), ("author", "a"))}

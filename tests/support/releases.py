@@ -115,10 +115,7 @@ class Lake:
 
 
 class States:
-    """States of a lake's directory, by name.
-
-    A state comes back at the place where it was made: a release records where its input and its ledger are.
-    """
+    """States of a lake's directory, by name, which come back at the place where they were made."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake

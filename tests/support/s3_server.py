@@ -1,7 +1,4 @@
-"""A process that serves S3 from memory on this machine alone: moto, in an environment of its own (`make s3`).
-
-It prints its port. Where a bucket's name begins with ``ignores``, it ignores conditions, as some stores do.
-"""
+"""Serve S3 from memory and print the port; buckets named ``ignores...`` ignore conditions (moto, `make s3`)."""
 
 from __future__ import annotations
 

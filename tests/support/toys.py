@@ -1,7 +1,4 @@
-"""Toy embeddings, bundles, keys and record batches for tests.
-
-Everything here is deterministic: one master key, contexts counted from a number, record ids counted from 0.
-"""
+"""Toy embeddings, bundles, keys and record batches for tests, all of them deterministic."""
 
 from __future__ import annotations
 
@@ -232,9 +229,7 @@ def record_batch(
     reasons: Sequence[str | None] | None = None,
     kept: Mapping[str, pa.Array] | None = None,
 ) -> pa.RecordBatch:
-    """Input of :class:`RecordSanitiser`. Without ``ids`` records are ``r0``, ``r1``, ...; without ``reasons`` none is
-    refused.
-    """
+    """Make input of :class:`RecordSanitiser`: records ``r0``, ``r1``, ... of which none is refused, unless given."""
     columns: dict[str, pa.Array] = {ID_COLUMN: pa.array([f"r{i}" for i in range(len(texts))] if ids is None else ids)}
     columns.update(kept or {})
     columns[TEXT_COLUMN] = pa.array(texts, pa.string())
@@ -261,9 +256,7 @@ def sanitise(sanitiser: RecordSanitiser, batch: pa.RecordBatch) -> pa.Table:
 
 
 def install_sentence_transformers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Put a library in place of sentence-transformers whose vectors are (length, 1). Returns the models that are loaded
-    from now on; ``missing`` cannot be loaded.
-    """
+    """Put a fake in place of sentence-transformers; return the models that it loads; ``missing`` cannot be loaded."""
     loaded: list[str] = []
 
     class Model:

@@ -141,11 +141,7 @@ class Workspace:
 
 
 def delta_jars() -> Path:
-    """A directory with the jars that Delta needs, and no others: a session starts sooner by path than by resolving
-    them.
-
-    Fails, and skips nothing, where they were never fetched.
-    """
+    """Return a directory with Delta's jars alone, which start a session sooner than resolving them; fail without."""
     from wordveil.spark.platform.delta import fetched_jars
 
     jars = fetched_jars()
@@ -164,9 +160,7 @@ def delta_jars() -> Path:
 def write_delta(
     table: pa.Table, path: Path, *, feed: bool = False, mode: Literal["append", "overwrite"] = "append"
 ) -> None:
-    """Add the table's rows to a Delta table in one commit with one file; made where there is none, ``feed`` with its
-    change data feed on. Spark takes twenty times longer.
-    """
+    """Add rows to a Delta table in one commit with one file; ``feed``: with its change data feed, if it is new."""
     write_deltalake(
         path,
         table,

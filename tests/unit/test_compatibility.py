@@ -1,8 +1,4 @@
-"""A file of another format is refused, by a message that names the number found and what to do.
-
-``docs/compatibility.md`` promises it. Other tests have bundles (``artifacts/test_bundle.py``), embeddings, manifests,
-evaluations and configurations, and of tables what Spark says (``tests/spark/test_store.py``).
-"""
+"""A file of another format is refused with the number found and what to do, as docs/compatibility.md promises."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The documents agree with the code: links and anchors resolve, commands, options, modules and files exist,
-configuration keys are those of the schema, and prose ends at 120 columns.
-"""
+"""The documents agree with the code: links, commands, options, modules, files and configuration keys exist."""
 
 from __future__ import annotations
 

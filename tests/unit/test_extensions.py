@@ -1,6 +1,4 @@
-"""CONTRIBUTING.md's tables of extensions are true: the files that they name exist, and an extension that is added in
-these files alone, to a copy of the package, works.
-"""
+"""CONTRIBUTING.md's tables of extensions name files that exist and that suffice, in a copy of the package."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The forge does what developers do: workflows call make's targets and nothing else, on each Python that the package
-names, with pinned actions. Hooks find what must not be committed, constraints are those of the bounds, and decisions
-have a status and a date.
-"""
+"""Workflows call make's targets on each Python with pinned actions; hooks, constraints and decisions are sound."""
 
 from __future__ import annotations
 

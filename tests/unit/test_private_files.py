@@ -1,6 +1,4 @@
-"""What a private corpus trained is for its owner alone from the first byte, whatever the umask is, and is refused where
-others can read it. What is public follows the umask.
-"""
+"""What a private corpus trained is for its owner alone, whatever the umask; what is public follows the umask."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The house stays as it was planned: modules import downwards only, Spark and Airflow keep to their rooms, a worker
-loads nothing heavy, all that is public says what it is, and nothing draws from global random state.
-"""
+"""Modules import downwards only, Spark and Airflow keep to their rooms, and a worker loads nothing heavy."""
 
 from __future__ import annotations
 

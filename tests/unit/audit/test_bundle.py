@@ -1,6 +1,4 @@
-"""Audits of bundles: every shipped mechanism passes, and what is broken is refuted by name. A broken bundle is sound on
-the outside: its manifest has the checksums of the files that it has.
-"""
+"""Audits of bundles: shipped mechanisms pass; bundles that are broken inside sound manifests are refuted by name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The exact loss of tables: equal to what all pairs of dense rows give, infinite where an output is ruled out; draws
-that follow other probabilities are told.
-"""
+"""The exact loss of tables is that of all pairs of dense rows, and draws of other probabilities are told."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Every accepted file gives the same checked embedding, every unusable one is refused with its place and the row or
-word, and the embedding that comes with the package is what it claims to be.
-"""
+"""Every accepted file gives the same embedding, and every unusable one is refused with its row or word."""
 
 from __future__ import annotations
 
@@ -399,9 +397,7 @@ def test_shipped_embeddings_are_the_sizes_they_claim(shipped: Embedding):
 
 
 def test_shipped_embeddings_decode_to_their_256_levels(shipped: Embedding):
-    """Both ends of the table are used, so that no value of the range that was stored is off by more than half a
-    level.
-    """
+    """Both ends of the table are used, so that no stored value is off by more than half a level."""
     name = SHIPPED[DEMO if shipped.size == 20_000 else GLOVE]
     directory = resources.files("wordveil") / "data" / name
     manifest = json.loads((directory / "embedding.json").read_text())

@@ -43,9 +43,7 @@ def test_words_that_always_stay_link_all_texts_that_are_unique():
 
 
 def test_shares_are_those_of_arithmetic():
-    """Equally frequent words: the score counts words that stay. The right text wins with m of them where all others
-    have fewer, and shares a tie.
-    """
+    """The right text wins where it keeps more words than all others, and shares a tie."""
     keep, words = 0.3, 5
     stays = keep + (1 - keep) / SIZE
     right = np.array([stays**m * (1 - stays) ** (words - m) * c for m, c in enumerate((1, 5, 10, 10, 5, 1))])

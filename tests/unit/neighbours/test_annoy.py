@@ -1,6 +1,4 @@
-"""Annoy's trees: the same file each time, the exact answer where they look at everything, a recall that is told, and a
-message where Annoy is missing.
-"""
+"""Annoy's trees: the same file each time, exact where they look at everything, and a recall that is told."""
 
 from __future__ import annotations
 
@@ -122,9 +120,7 @@ def test_queries_that_are_no_points_are_refused(value):
 
 @NEEDS_ANNOY
 def test_annoy_leaves_the_arithmetic_as_it_was():
-    """It is compiled with -ffast-math, which in some libraries turns the smallest numbers of the whole process into
-    zero.
-    """
+    """It is compiled with -ffast-math, which can flush the smallest numbers of the whole process."""
     import annoy  # noqa: F401
 
     assert float(np.float32(1e-40) * np.float32(0.5)) != 0

@@ -1,8 +1,4 @@
-"""The search finds the true nearest point, whatever the points, the queries, the memory it has and the threads of BLAS.
-
-The reference scores every point in float64, coordinate by coordinate, and takes the lower id among equals. Where points
-and queries are small integers float64 is exact, and the reference is checked itself against integer arithmetic.
-"""
+"""The search finds the true nearest point, the lower id among equals, whatever its memory and threads."""
 
 from __future__ import annotations
 

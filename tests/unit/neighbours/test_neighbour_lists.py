@@ -36,9 +36,7 @@ def fitting(metric: str, kind: str) -> NDArray[np.float32]:
 
 
 def brute_force(metric: str, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """All distances, one row at a time by the code under another roof: SciPy, except for angles, whose cosines lose
-    digits.
-    """
+    """All distances by SciPy, except for angles, whose cosines lose digits."""
     if metric == "angular":
         apart = np.linalg.norm(points[:, None] - points[None], axis=2)
         along = np.linalg.norm(points[:, None] + points[None], axis=2)
@@ -178,9 +176,7 @@ def test_lists_that_would_not_fit_stop_early():
 
 
 def tiny(metric: str, across: float, size: int = 250) -> NDArray[np.float64]:
-    """Points within ``across`` of each other; far from the origin except for Manhattan and hyperbolic distance, which
-    have no centre.
-    """
+    """Points within ``across`` of each other, far from the origin where the metric has a centre."""
     spread = np.random.default_rng(3).uniform(0, across, (size, 2))
     if metric in {"euclidean", "angular"}:
         spread[:, 0] = 1.0

@@ -109,9 +109,7 @@ def prepared(workspace: Workspace, mechanism: dict[str, object], **evaluation: o
 
 
 def test_attack_where_words_are_kept_finds_authors_repeatably(workspace: Workspace):
-    """The texts that an attacker knows are drawn with another key than those that it attacks. Were they the same draws,
-    an attacker on hidden words would still learn nothing of the others.
-    """
+    """What an attacker knows is drawn with another key than what it attacks."""
     ratios = []
     for mechanism in (WEAK, TINY):
         context, pairs = prepared(workspace, mechanism)

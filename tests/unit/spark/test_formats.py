@@ -1,6 +1,4 @@
-"""Files that are neither Parquet nor Delta: they are named as given, with what they are and how to read
-or convert them.
-"""
+"""Files that are neither Parquet nor Delta are named as given, with how to read or convert them."""
 
 from __future__ import annotations
 

@@ -33,9 +33,7 @@ def shares(counts: dict[str, int], rows: int) -> dict[str, float]:
 
 @pytest.mark.parametrize("rows", [5, 40, 1600])
 def test_each_record_has_the_same_chance(rows: int):
-    """Of a file of one record the mean is a share of ``SEEDS`` draws, so within five of its deviations; to take as many
-    of each file, or as many of each of some files, misses by far.
-    """
+    """Within five deviations of ``SEEDS`` draws; as many of each file would miss by far."""
     chance = rows / sum(UNEVEN.values())
     deviation = (chance * (1 - chance) / SEEDS) ** 0.5
     for name, share in shares(UNEVEN, rows).items():
