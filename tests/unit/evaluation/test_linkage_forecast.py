@@ -7,7 +7,7 @@ import pytest
 
 from wordveil.arrays import Float64, Int32
 from wordveil.evaluation import linkage
-from wordveil.evaluation.linkage import CANDIDATES, LinkageForecast, LinkageTrials
+from wordveil.evaluation.linkage import CANDIDATES, LinkageTrials
 from wordveil.mechanisms.laws import WordLaws
 
 SIZE = 1_000
@@ -21,23 +21,23 @@ def laws_that_keep(share: float) -> WordLaws:
     return WordLaws(np.full(SIZE, 1 / SIZE), np.full(SIZE, 1 - share), offsets, ids, np.full(SIZE, share))
 
 
-def forecast(share: float, frequencies: Float64 = EVEN) -> LinkageForecast:
-    return LinkageTrials(laws_that_keep(share), frequencies).forecast()
+def find_linked(share: float, frequencies: Float64 = EVEN, words: int = 5) -> float:
+    return LinkageTrials(laws_that_keep(share), frequencies).find_linked(words)
 
 
 def test_words_that_never_stay_link_nothing(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(linkage, "CANDIDATES", 1_000)  # all lengths up to 512 are tried
-    found = forecast(1e-9)
+    found = LinkageTrials(laws_that_keep(1e-9), EVEN).forecast()
     assert max(found.linked.values()) < 0.01
     assert found.half is None
 
 
 def test_words_that_all_have_one_law_link_nothing():
-    assert LinkageTrials(laws_that_keep(0.0), EVEN).find_linked(5) == pytest.approx(1 / CANDIDATES)
+    assert find_linked(0.0) == pytest.approx(1 / CANDIDATES)
 
 
 def test_words_that_always_stay_link_all_texts_that_are_unique():
-    found = forecast(1 - 1e-9)
+    found = LinkageTrials(laws_that_keep(1 - 1e-9), EVEN).forecast()
     assert found.linked == pytest.approx({5: 1.0, 20: 1.0}, abs=1e-3)
     assert found.half == 2, "10,000 texts of one word of 1,000 are no different texts; of two words they are"
 
@@ -56,9 +56,8 @@ def test_shares_are_those_of_arithmetic():
         p * ((up_to[m] ** (number + 1) - below[m] ** (number + 1)) / ((number + 1) * other[m]))
         for m, p in enumerate(right)
     )
-    found = forecast(keep).linked[words]
-    assert found == pytest.approx(wanted, abs=0.06)
-    assert abs(forecast(0.4).linked[words] - wanted) > 0.06
+    assert find_linked(keep) == pytest.approx(wanted, abs=0.06)
+    assert abs(find_linked(0.4) - wanted) > 0.06
 
 
 def test_forecast_estimated_laws_draws_by_the_mechanism():
@@ -68,13 +67,11 @@ def test_forecast_estimated_laws_draws_by_the_mechanism():
     def draw(words: Int32) -> Int32:
         return np.where(rng.random(len(words)) < 0.3, words, rng.integers(0, SIZE, len(words))).astype(np.int32)
 
-    found = LinkageTrials(laws_that_keep(0.8), EVEN, draw).forecast()
-    assert found.linked[5] == pytest.approx(forecast(0.3).linked[5], abs=0.06)
-    assert forecast(0.8).linked[5] > found.linked[5] + 0.1
-    assert (found.is_exact, forecast(0.3).is_exact) == (False, True)
+    found = LinkageTrials(laws_that_keep(0.8), EVEN, draw).find_linked(5)
+    assert found == pytest.approx(find_linked(0.3), abs=0.06)
+    assert find_linked(0.8) > found + 0.1
 
 
 def test_frequent_words_link_less():
     frequencies = 1.0 / np.arange(1, SIZE + 1) ** 2
-    even, steep = (forecast(0.9, prior).linked[5] for prior in (EVEN, frequencies))
-    assert steep < even - 0.3
+    assert find_linked(0.9, frequencies) < find_linked(0.9) - 0.3

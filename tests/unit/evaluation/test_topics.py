@@ -84,7 +84,7 @@ def test_scores_of_terms():
     assert all(score.low is None and score.definition.endswith(".") for score in scores.values())
 
 
-BEFORE = make_topic_texts(150, 1, share=0.7).texts
+BEFORE = make_topic_texts(80, 1, share=0.7).texts
 
 
 def test_topics_have_the_words_of_made_topics():

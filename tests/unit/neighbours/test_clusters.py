@@ -100,13 +100,13 @@ def test_clusters_more_than_kept_for_a_word_all_filled():
 
 
 def test_clusters_hold_similar_words():
-    """Recursive bisection reaches a mean cosine of 0.526, and balanced k-means without swaps 0.565."""
-    vectors = load("demo").vectors
+    """The mean cosine of these words is 0.24; balanced k-means without swaps reaches 0.516."""
+    vectors = load("demo").vectors[:6000]
     found = build_hierarchy(vectors, count_clusters(len(vectors), [20]), BuildContext())
     units = vectors[found.order].astype(np.float64)
     units /= np.linalg.norm(units, axis=1)[:, None]
     sums = np.add.reduceat(units, found.bounds[0][:-1])
-    assert ((sums**2).sum() - len(units)) / (len(units) * 19) > 0.57
+    assert ((sums**2).sum() - len(units)) / (len(units) * 19) > 0.52
 
 
 def test_a_lower_level_is_as_good_as_clusters_alone():

@@ -23,6 +23,7 @@ def test_the_jar_holds_its_source():
         assert archive.namelist() == [f"{CLASS.replace('.', '/')}.class", SOURCE.name]
 
 
+@pytest.mark.long
 def test_the_jar_is_what_its_source_compiles_to(tmp_path: Path):
     compiler = shutil.which("javac")
     if compiler is None:

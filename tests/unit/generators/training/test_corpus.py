@@ -73,18 +73,13 @@ def test_epoch_has_each_training_sequence_by_its_seed() -> None:
     assert len(batches) == -(-909 // 16)
     numbers = np.concatenate(batches)
     assert set(numbers.tolist()) == {*corpus.training.tolist(), 1000}
+    lengths = np.diff(corpus.offsets)
+    assert np.mean([np.ptp(lengths[batch]) for batch in batches]) < 4 < np.ptp(lengths)
     assert 9 <= (numbers == 1000).sum() < 9 + 16
     again, other, later = corpus.order(16, 1, 0), corpus.order(16, 2, 0), corpus.order(16, 1, 1)
     assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
     assert not np.array_equal(np.concatenate(batches), np.concatenate(other))
     assert not np.array_equal(np.concatenate(batches), np.concatenate(later))
-
-
-def test_the_sequences_of_a_batch_have_similar_lengths() -> None:
-    corpus = many(1000)
-    lengths = np.diff(corpus.offsets)
-    spread = np.mean([np.ptp(lengths[batch]) for batch in corpus.order(16, 1, 0)])
-    assert spread < 4 < np.ptp(lengths)
 
 
 def test_validation_batches_are_the_same_always() -> None:

@@ -149,21 +149,13 @@ def test_other_settings_do_not_go_on_from_a_checkpoint(whole: tuple[Path, Traine
         run(whole[0], SCHEDULE, replace(SETTINGS, seed=3, batch=20))
 
 
-def test_a_damaged_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / CHECKPOINT).write_bytes(b"PK")
-    with pytest.raises(GeneratorError, match=r"checkpoint\.npz: is not a checkpoint"):
-        run(tmp_path)
-
-
-def test_a_loss_that_is_not_finite_ends_training(tmp_path: Path, whole: tuple[Path, Trained]) -> None:
-    task = make_task(tmp_path)
-    broken = replace(task, vectors=np.full_like(task.vectors, np.nan))
-    with pytest.raises(GeneratorError, match=r"became nan at step 1\. Lower training\.learning_rate"):
-        train(broken, SCHEDULE, tmp_path)
-
-
-def test_texts_without_words_cannot_train(tmp_path: Path) -> None:
+def test_what_cannot_train_is_refused_with_the_reason(tmp_path: Path, whole: tuple[Path, Trained]) -> None:
     task = make_task(tmp_path)
     empty = replace(task.corpus, validates=np.ones_like(task.corpus.validates))
     with pytest.raises(GeneratorError, match="No sequence of the texts trains"):
         train(replace(task, corpus=empty), SCHEDULE, tmp_path)
+    with pytest.raises(GeneratorError, match=r"became nan at step 1\. Lower training\.learning_rate"):
+        train(replace(task, vectors=np.full_like(task.vectors, np.nan)), SCHEDULE, tmp_path)
+    (tmp_path / CHECKPOINT).write_bytes(b"PK")
+    with pytest.raises(GeneratorError, match=r"checkpoint\.npz: is not a checkpoint"):
+        run(tmp_path)
