@@ -27,6 +27,7 @@ from wordveil.mechanisms.base import Mechanism, TokenBatch
 
 Floats = NDArray[np.float64]
 SIZE = 24
+COIN = np.array([[0.75, 0.25], [0.25, 0.75]])
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,12 @@ def copied(symbol: str) -> Case:
     )
 
 
+def audit_laws(laws: Floats, pairs: list[WordPair], seed: int, draws: int) -> list[Finding]:
+    return list(audit_pairs(LawSampler(laws, seed), pairs, alpha=ALPHA, draws=draws))
+
+
 def table_case(laws: Floats, *caught_by: str, draws: int = 2_000) -> Case:
-    return Case(
-        lambda seed, count: list(audit_pairs(LawSampler(laws, seed), line_pairs(), alpha=ALPHA, draws=count)),
-        frozenset(caught_by),
-        draws,
-    )
+    return Case(lambda seed, count: audit_laws(laws, line_pairs(), seed, count), frozenset(caught_by), draws)
 
 
 # Gumbel noise in float32, over so many far words that the largest of them is drawn at once.
@@ -248,12 +249,13 @@ def laplace_on_a_line(kind: type[Laplace] = Laplace, n: int = 1) -> Laplace:
     return kind(SIZE, EPSILON, sound._index, padding=False, digits=sound._digits)
 
 
+def audit_on_a_line(mechanism: Mechanism[Any], seed: int, draws: int) -> list[Finding]:
+    return audit_mechanism(mechanism, line_pairs(), seed, draws=draws)
+
+
 def noise_case(kind: type[Laplace], n: int, *caught_by: str, draws: int = 1_000) -> Case:
-    return Case(
-        lambda seed, count: audit_mechanism(laplace_on_a_line(kind, n), line_pairs(), seed, draws=count),
-        frozenset(caught_by),
-        draws,
-    )
+    audit = lambda seed, count: audit_on_a_line(laplace_on_a_line(kind, n), seed, count)
+    return Case(audit, frozenset(caught_by), draws)
 
 
 # Draws that repeat.
@@ -325,24 +327,11 @@ BROKEN: Mapping[str, Case] = {
 
 
 SOUND: Mapping[str, Callable[[int, int], list[Finding]]] = {
-    "tables": lambda seed, draws: list(
-        audit_pairs(LawSampler(law_of(EPSILON / 2 * APART), seed), line_pairs(), alpha=ALPHA, draws=draws)
-    ),
+    "tables": lambda seed, draws: audit_laws(law_of(EPSILON / 2 * APART), line_pairs(), seed, draws),
     "Gumbel noise in float64": lambda seed, draws: audit_gumbel(seed, draws, single=False),
-    "a claim that is attained": lambda seed, draws: list(
-        audit_pairs(
-            LawSampler(np.array([[0.75, 0.25], [0.25, 0.75]]), seed),
-            [WordPair(0, 1, math.log(3))],
-            alpha=ALPHA,
-            draws=draws,
-        )
-    ),
-    "laplace on a line": lambda seed, draws: audit_mechanism(laplace_on_a_line(), line_pairs(), seed, draws=draws),
-    "laplace in 3 dimensions": lambda seed, draws: audit_mechanism(
-        laplace_on_a_line(n=3), line_pairs(), seed, draws=draws
-    ),
-    "exponential on a line": lambda seed, draws: audit_mechanism(
-        exponential_on_a_line(), line_pairs(), seed, draws=draws
-    ),
+    "a claim that is attained": lambda seed, draws: audit_laws(COIN, [WordPair(0, 1, math.log(3))], seed, draws),
+    "laplace on a line": lambda seed, draws: audit_on_a_line(laplace_on_a_line(), seed, draws),
+    "laplace in 3 dimensions": lambda seed, draws: audit_on_a_line(laplace_on_a_line(n=3), seed, draws),
+    "exponential on a line": lambda seed, draws: audit_on_a_line(exponential_on_a_line(), seed, draws),
 }
 """Sound ones of the same kinds, by name."""

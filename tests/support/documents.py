@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from markdown_it import MarkdownIt
 
 from support.repository import ROOT
 
@@ -17,8 +18,6 @@ DOCS = sorted(
         *(ROOT / "research/docs").rglob("*.md"),
     ]
 )
-
-SPAN = re.compile(r"`([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -34,46 +33,15 @@ class Document:
     spans: tuple[str, ...]
 
 
-def cut_document(text: str) -> Document:  # noqa: C901 - one pass over the lines
-    """Fenced blocks, and blocks indented by four columns more than what they belong to, are code."""
-    prose: list[tuple[int, str]] = []
-    code: list[tuple[str, list[str]]] = []
-    fence, indent, after_blank, inside = "", 0, True, False
-    for number, line in enumerate(text.split("\n"), 1):
-        depth = len(line) - len(line.lstrip())
-        if fence:
-            if line.strip() == fence:
-                fence = ""
-            else:
-                code[-1][1].append(line)
-        elif line.strip().startswith("```"):
-            fence = "```"
-            code.append((line.strip().removeprefix("```"), []))
-        elif not line.strip():
-            after_blank = True
-            if inside:
-                code[-1][1].append("")
-            prose.append((number, ""))
-            continue
-        elif depth >= indent + 4 and (after_blank or inside):
-            if not inside:
-                code.append(("", []))
-            inside = True
-            code[-1][1].append(line)
-            after_blank = False
-            continue
-        else:
-            item = re.match(r" *([-*]|\d+\.) +", line)
-            if item:
-                indent = len(item[0])
-            elif after_blank and depth < indent:
-                indent = 0
-            prose.append((number, line))
-        inside, after_blank = False, False
-    running = "\n".join(line for _, line in prose)
-    paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*|]|\d+\.) ?)", running)
-    spans = [" ".join(span.split()) for part in paragraphs for span in SPAN.findall(part)]
-    return Document(tuple(prose), tuple((language, "\n".join(lines)) for language, lines in code), tuple(spans))
+def cut_document(text: str) -> Document:
+    """Cut a text as CommonMark reads it."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    blocks = [token for token in tokens if token.type in ("fence", "code_block")]
+    inside = {line for block in blocks for line in range(*(block.map or (0, 0)))}
+    prose = [(number, line) for number, line in enumerate(text.split("\n"), 1) if number - 1 not in inside]
+    spans = [part.content for token in tokens for part in token.children or () if part.type == "code_inline"]
+    code = [(block.info, block.content.removesuffix("\n")) for block in blocks]
+    return Document(tuple(prose), tuple(code), tuple(" ".join(span.split()) for span in spans))
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from wordveil.scores.evaluation import Confusion, Evaluation, TextExample
@@ -10,22 +11,10 @@ from wordveil.scores.score import Group, Score
 
 def make_score(subject: str, value: float | None, **given: Any) -> Score:
     """An accuracy with an interval of 0.02 to both sides, of texts of which 100 were measured."""
-    fields: dict[str, Any] = {
-        "subject": subject,
-        "group": Group.UTILITY,
-        "task": "topic",
-        "method": "fasttext",
-        "variant": "",
-        "figure": "accuracy",
-        "value": value,
-        "low": None if value is None else round(value - 0.02, 6),
-        "high": None if value is None else round(value + 0.02, 6),
-        "chance": 0.1,
-        "count": 100,
-        "definition": "The share of texts whose topic is found.",
-        "higher_is_better": True,
-    }
-    return Score(**{**fields, **given})
+    low, high = (None if value is None else round(value + apart, 6) for apart in (-0.02, 0.02))
+    names = (subject, Group.UTILITY, "topic", "fasttext", "", "accuracy")
+    definition = "The share of texts whose topic is found."
+    return replace(Score(*names, value, low, high, 0.1, 100, definition, higher_is_better=True), **given)
 
 
 def make_attack(subject: str, value: float | None, variant: str = "adaptive", **given: Any) -> Score:

@@ -18,8 +18,6 @@ from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.evaluation.classifiers import Words, cut_words
 from wordveil.scores.documents import Documents
 
-# Authors
-
 CANARY = "zqxcanaryzqx"
 AUTHORS, TEXTS = 5, 16
 WEAK = {"name": "exponential", "epsilon": 60.0, "gamma": 4.0}
@@ -67,8 +65,6 @@ def shuffle_labels(documents: Documents, seed: int) -> Documents:
     return Documents(documents.texts, np.random.default_rng(seed).permutation(documents.labels), documents.names)
 
 
-# Topics
-
 TOPICS = ("animals", "music", "weather")
 _TOPIC_WORDS, _SHARED_WORDS, _LENGTH = 20, 30, 12
 
@@ -97,9 +93,6 @@ def make_topic_texts(count: int, seed: int, share: float = 0.4) -> Documents:
     common = rng.integers(0, _SHARED_WORDS, (count, _LENGTH)) + _TOPIC_WORDS * len(TOPICS)
     chosen = np.where(rng.random((count, _LENGTH)) < share, own, common)
     return Documents([" ".join(row) for row in words[chosen].tolist()], labels.astype(np.int64), TOPICS)
-
-
-# Public texts
 
 
 def load_news() -> list[str]:

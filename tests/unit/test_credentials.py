@@ -264,7 +264,7 @@ def run(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> tuple[int, s
     return int(ended.value.code or 0), shown.out + shown.err
 
 
-@pytest.mark.parametrize("command", [["plan"], ["sanitise"], ["release", "publish"], ["plan", "--json"]])
+@pytest.mark.parametrize("command", [["release", "publish"], ["plan", "--json"]])
 @pytest.mark.parametrize("form", FORMS)
 def test_commands_print_none_of_a_configuration(
     command: list[str], form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

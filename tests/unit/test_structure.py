@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -76,19 +78,17 @@ def importers(package: str, *folders: str) -> set[str]:
     }
 
 
-def test_spark_keeps_to_its_room():
-    found = importers("pyspark", "lib")
-    assert all(path.startswith("lib/wordveil/spark/") for path in found), found
+@pytest.mark.parametrize(
+    ("packages", "room"), [(["pyspark"], "spark"), (["jax", "flax", "optax"], "generators/training")]
+)
+def test_large_packages_keep_to_their_room(packages: list[str], room: str):
+    found = {path for package in packages for path in importers(package, "lib")}
+    assert found
+    assert all(path.startswith(f"lib/wordveil/{room}/") for path in found), found
 
 
 def test_airflow_keeps_to_its_dags():
     assert importers("airflow", "lib", "jobs", "research", "examples") == set()
-
-
-def test_jax_keeps_to_the_training_of_generators():
-    found = {path for package in ("jax", "flax", "optax") for path in importers(package, "lib")}
-    assert found
-    assert all(path.startswith("lib/wordveil/generators/training/") for path in found), found
 
 
 # Numba loads yaml where it finds it, so that cannot be asked of a worker.
@@ -104,23 +104,12 @@ def test_the_path_of_a_worker_loads_nothing_heavy(module, banned):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+    assert all(importlib.util.find_spec(name) for name in HEAVY), "else they could not be loaded"
 
 
-def test_what_a_worker_must_not_load_could_be_loaded():
-    """Else the test above would pass for want of the packages."""
-    assert all(importlib.util.find_spec(name) for name in HEAVY)
-
-
-def test_all_that_is_public_has_a_docstring():
-    assert find_offenders(find_undocumented, MODULES) == {}
-
-
-def test_docstrings_of_functions_begin_with_verbs():
-    assert find_offenders(find_docstrings_without_verb, MODULES) == {}
-
-
-def test_nothing_draws_from_global_random_state():
-    assert find_offenders(find_global_randomness, MODULES) == {}
+@pytest.mark.parametrize("lint", [find_undocumented, find_docstrings_without_verb, find_global_randomness])
+def test_modules_are_documented_and_never_draw_at_random(lint: Callable[[Path], list[str]]):
+    assert find_offenders(lint, MODULES) == {}
 
 
 def test_class_names_repeated_in_the_package_stay_few():

@@ -40,11 +40,11 @@ def alarms_of(name: str, seeds: range) -> int:
 
 
 def test_shipped_mechanisms_are_not_refuted():
-    """Fifty audits or more, over all mechanisms of the registry and all their examples."""
+    """None is refuted in each of three audits, which a sound one is once in a million cases."""
     assert {name.split(" ")[0] for name in SHIPPED} == set(MECHANISMS)
-    each = -(-50 // len(SHIPPED))
-    alarms = {name: alarms_of(name, range(each)) for name in SHIPPED}
-    assert sum(alarms.values()) <= most_alarms(each * len(SHIPPED)), alarms
+    alarms = {name: alarms_of(name, range(3)) for name in SHIPPED}
+    assert max(alarms.values()) < 3, alarms
+    assert sum(alarms.values()) <= most_alarms(3 * len(SHIPPED)), alarms
 
 
 @pytest.mark.long

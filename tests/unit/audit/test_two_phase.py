@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from support.broken_mechanisms import LawSampler
+from support.broken_mechanisms import COIN, LawSampler
 from wordveil.audit.findings import Verdict
 from wordveil.audit.two_phase import (
     LossClaim,
@@ -27,8 +27,6 @@ from wordveil.audit.two_phase import (
     measure_pairs,
 )
 from wordveil.scores.counts import bound_above, bound_below
-
-COIN = np.array([[0.75, 0.25], [0.25, 0.75]])
 
 
 def find_power(bound: float, hits: int, draws: int, tail: float) -> float:

@@ -20,7 +20,7 @@ from wordveil.assembly.bundles import build_bundle, find_bundle, open_parts
 from wordveil.config.load import parse_config
 from wordveil.embeddings.embedding import DEMO_POINCARE, load
 from wordveil.embeddings.training.hypernyms import HypernymGraph, PoincareSettings, build_hierarchy, read_pairs
-from wordveil.embeddings.training.poincare import LARGEST_NORM, _contrast, _draw, embed, project_to_ball, train
+from wordveil.embeddings.training.poincare import LARGEST_NORM, _contrast, embed, project_to_ball, train
 from wordveil.errors import BundleError, ConfigError, EmbeddingError
 from wordveil.neighbours.blocks import BuildContext
 
@@ -33,8 +33,6 @@ def graph() -> HypernymGraph:
 def edges_of(graph: HypernymGraph) -> set[tuple[str, str]]:
     return {(graph.words[word], graph.words[hypernym]) for word, hypernym in graph.edges}
 
-
-# Reading
 
 PAIRS = [("cat", "mammal"), ("dog", 'say "mammal"'), ("zürich", "city")]
 
@@ -95,9 +93,6 @@ def test_parquet_without_the_columns_is_refused(tmp_path, columns, words):
         read_pairs(tmp_path / "pairs.parquet")
 
 
-# Filters
-
-
 @pytest.mark.parametrize(
     ("pair", "words"),
     [
@@ -149,8 +144,6 @@ def test_hierarchy_orders_words_by_links_then_alphabet(graph):
     assert graph.words[0] == "r"
 
 
-# Training
-
 SHORT = replace(QUICK, epochs=5, burn_in=2)
 
 
@@ -186,13 +179,6 @@ def test_gradients_are_the_slopes_of_the_loss():
         step = np.zeros_like(points)
         step[index] = 1e-6
         assert gradient[index] == pytest.approx((loss(points + step) - loss(points - step)) / 2e-6, abs=1e-6)
-
-
-def test_contrasted_words_are_no_hypernyms_nor_the_word():
-    hypernyms, others = np.array([1, 3, 7]), np.full(200, -1)
-    assert _draw(others, 5, hypernyms, 0, 3, np.arange(9), np.uint64(1)) == 200
-    assert set(others[1:]) == {0, 2, 4, 6, 8}
-    assert _draw(others, 0, np.arange(1, 9), 0, 8, np.arange(9), np.uint64(1)) == 1
 
 
 @both_trainers
@@ -231,9 +217,6 @@ def test_progress_is_told(graph, trainer):
 def test_too_few_words_to_contrast_with_are_named(graph, trainer):
     with pytest.raises(EmbeddingError, match="negative = 30"):
         train(graph, replace(QUICK, trainer=trainer, negative=30), "tree", BuildContext())
-
-
-# Configuration and bundles
 
 
 def settings(tmp_path: Path, **mechanism: Any) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from wordveil.evaluation.topics import (
     compare_terms,
     correlate_ranks,
     find_topics,
-    make_term_scores,
     make_topic_score,
     match_topics,
     measure_terms,
@@ -75,13 +74,6 @@ def test_a_topic_without_partner_overlaps_with_none():
     assert match_topics([["a"]], []).mean == 0
     nothing = make_topic_score(match_topics([], [["a"]]), "release")
     assert (nothing.value, nothing.count) == (None, 0)
-
-
-def test_scores_of_terms():
-    scores = {score.figure: score for score in make_term_scores(compare_terms(ORIGINAL, RELEASED), "release")}
-    assert set(scores) == {"top-overlap", "rank-correlation", "total-variation"}
-    assert [score.higher_is_better for score in scores.values()] == [True, True, False]
-    assert all(score.low is None and score.definition.endswith(".") for score in scores.values())
 
 
 BEFORE = make_topic_texts(80, 1, share=0.7).texts

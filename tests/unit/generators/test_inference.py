@@ -52,15 +52,10 @@ def test_rows_depend_on_nothing_but_themselves(whole: np.ndarray) -> None:
         assert np.array_equal(run(generator, slice(row, row + 1)), whole[:, row : row + 1])
 
 
-@pytest.mark.parametrize("block", [1, 2, 5, COUNT, 1000])
-def test_blocks_decide_nothing(block: int, whole: np.ndarray) -> None:
-    assert np.array_equal(run(WholeNumberGenerator(SMALL, ARRAYS, block)), whole)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_threads_decide_nothing(threads: int, whole: np.ndarray) -> None:
+@pytest.mark.parametrize(("block", "threads"), [(1, 2), (5, 1), (COUNT, 2), (1000, 1)])
+def test_blocks_and_threads_decide_nothing(block: int, threads: int, whole: np.ndarray) -> None:
     with threadpool_limits(threads):
-        assert np.array_equal(run(WholeNumberGenerator(SMALL, ARRAYS)), whole)
+        assert np.array_equal(run(WholeNumberGenerator(SMALL, ARRAYS, block)), whole)
 
 
 def test_rows_that_are_kept_go_on(whole: np.ndarray) -> None:

@@ -60,9 +60,6 @@ def without_annoy(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "annoy", None)
 
 
-# The search itself.
-
-
 @NEEDS_ANNOY
 def test_trees_all_points_looked_at_as_the_exact_search():
     rows = scoring_rows(points())
@@ -125,9 +122,6 @@ def test_annoy_leaves_the_arithmetic_as_it_was():
     assert np.float64(5e-324) * np.float64(1.0) != 0
 
 
-# The bundle.
-
-
 @NEEDS_ANNOY
 def test_two_builds_have_the_same_bytes(tmp_path):
     """The second build is on memory that has been used before."""
@@ -172,9 +166,6 @@ def test_address_covers_the_settings_of_the_search(tmp_path):
     assert len(
         {make_bundle(tmp_path, embedding(), settings, padding=False).fingerprint for settings in changes}
     ) == len(changes)
-
-
-# The mechanism.
 
 
 def every_symbol(times: int = 5) -> Any:
@@ -248,9 +239,6 @@ def test_accounting_says_how_the_word_was_found(tmp_path):
     [row] = sanitised(record_sanitiser(bundle, TextPolicy()), record_batch(["waaa waab"]))["privacy"].to_pylist()
     assert (row["search"], row["search_recall"]) == ("annoy", bundle.mechanism.search_recall)
     assert row["epsilon"] == EPSILON
-
-
-# Without Annoy.
 
 
 @NEEDS_ANNOY

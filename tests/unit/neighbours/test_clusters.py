@@ -171,9 +171,6 @@ def test_a_build_keeps_clusters_and_finds_them_again(tmp_path: Path, monkeypatch
     assert not tmp_path.exists()
 
 
-# Clusters of any size.
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_a_partition_has_its_clusters_and_each_its_least_words(seed):
     rng = np.random.default_rng(seed)

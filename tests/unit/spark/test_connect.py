@@ -99,26 +99,21 @@ def inspect(plan: str, rows: str = "", **changes: str) -> str:
 READ = "+- Relation [id#1,body#2] {}"
 
 
-def test_plans_of_known_nodes_are_taken():
-    for plan in (
-        "LocalRelation [id#1, body#2]",
-        "Relation spark_catalog.db.t[id#1,body#2L] parquet",
-        "Join LeftAnti, (id#1 = id#2)\n:- Relation [id#1] orc\n+- SubqueryAlias x\n   +- Range (0, 3, step=1)",
-        "Filter id#1 IN (list#3 [])\n:  +- Project [id#4]\n:     +- Relation [id#4] parquet\n+- OneRowRelation",
+def test_known_nodes_are_taken_and_rows_of_no_table_declared():
+    known, local = READ.format("parquet"), "LocalRelation [id#1, body#2]"
+    for plan, has_rows in (
+        (local, True),
+        ("CachedLocalRelation abc", True),
+        (f"Union false, false\n:- Project [id#1]\n{known}\n+- OneRowRelation", True),
+        (f"Project [id#1, variablereference(system.session.found=x)[0] AS body#2]\n{known}", True),
+        (f"Project [id#1]\n{known}", False),
+        ("Relation spark_catalog.db.t[id#1,body#2L] parquet", False),
+        ("Join LeftAnti, (id#1 = id#2)\n:- Relation [id#1] orc\n+- SubqueryAlias x\n   +- Range (0, 3, step=1)", None),
+        ("Filter id#1 IN (list#3 [])\n:  +- Project [id#4]\n:     +- Relation [id#4] parquet\n+- OneRowRelation", None),
     ):
         assert inspect(plan) == "", plan
-
-
-def test_rows_of_no_table_are_the_callers_to_declare():
-    known = READ.format("parquet")
-    for plan in (
-        "LocalRelation [id#1, body#2]",
-        "CachedLocalRelation abc",
-        f"Union false, false\n:- Project [id#1]\n{known}\n+- OneRowRelation",
-        f"Project [id#1, variablereference(system.session.found=x)[0] AS body#2]\n{known}",
-    ):
-        assert inspect(plan, "no table") == "no table", plan
-    assert inspect(f"Project [id#1]\n{known}", "no table") == ""
+        if has_rows is not None:
+            assert inspect(plan, "no table") == ("no table" if has_rows else ""), plan
 
 
 def test_nothing_in_a_plan_hides_a_leaf():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
@@ -39,18 +40,26 @@ def write(path: Path, name: str) -> Path:
     return file
 
 
+SEPARATED = 'Set input.format: csv and input.options: {sep: "\\t"}.'
+
+
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("name", "kind", "mend"),
     [
-        ("t.csv", "CSV."),
-        ("t.tsv", "CSV with tabs."),
-        ("my tickets.jsonl", "JSON lines."),
-        ("t.orc", "ORC."),
-        ("t.feather", "Arrow."),
+        ("t.csv", "CSV.", "Set input.format: csv."),
+        ("t.tsv", "CSV with tabs.", SEPARATED),
+        ("my tickets.jsonl", "JSON lines.", "Set input.format: json."),
+        ("t.orc", "ORC.", "Set input.format: orc."),
+        ("t.feather", "Arrow.", "Convert it: python -c"),
     ],
 )
-def test_other_format_is_named_and_converted_as_the_message_says(tmp_path, monkeypatch, name, kind):
-    monkeypatch.chdir(write(tmp_path, name).parent)
+def test_other_format_is_read_and_converted_as_the_message_says(tmp_path, monkeypatch, name, kind, mend):
+    file = write(tmp_path, name)
+    with pytest.raises(InputError, match=re.escape(f"by its name it is {kind} {mend}")):
+        require_format(str(file), "parquet")
+    if mend.startswith("Set"):
+        require_format(str(file), find_format(str(file)).kind)
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as error:
         require_parquet("--from", name)
     message = str(error.value)
@@ -120,25 +129,6 @@ def test_spark_message_of_a_path_is_passed_without_credentials():
     said = "[PATH_NOT_FOUND] Path does not exist: s3a://KEY:a/b@lake/raw?sig=b/c. SQLSTATE: 42K03"
     found = describe_cause(AnalysisException(said))
     assert found.endswith("Path does not exist: s3a://***@lake/raw?sig=*** SQLSTATE: 42K03")
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("t.csv", "by its name it is CSV. Set input.format: csv."),
-        ("t.tsv", 'by its name it is CSV with tabs. Set input.format: csv and input.options: {sep: "\\t"}.'),
-        ("t.jsonl", "by its name it is JSON lines. Set input.format: json."),
-        ("t.orc", "by its name it is ORC. Set input.format: orc."),
-        ("t.feather", "by its name it is Arrow. Convert it: python -c"),
-    ],
-)
-def test_input_of_another_format_is_read_as_the_message_says(tmp_path, name, said):
-    file = write(tmp_path, name)
-    with pytest.raises(InputError) as error:
-        require_format(str(file), "parquet")
-    assert said in str(error.value)
-    if "Set" in said:
-        require_format(str(file), find_format(str(file)).kind)
 
 
 def test_parquet_is_not_read_as_another_format(tmp_path):

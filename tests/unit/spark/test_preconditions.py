@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -55,28 +56,30 @@ def finished(run_id: str, null_ids: int = 0) -> tuple[str, str, dict[str, Any]]:
     return (FINISHED, run_id, {"quarantined": {"null_id": null_ids} if null_ids else {}})
 
 
-def test_a_release_without_runs_has_nothing_to_gate():
-    with pytest.raises(ReleaseError, match=r"release support: has no runs\. Run `wordveil sanitise` first"):
-        journal_of().require_no_open_runs()
+@pytest.mark.parametrize(
+    ("events", "check", "problem"),
+    [
+        ([], Journal.require_no_open_runs, r"release support: has no runs\. Run `wordveil sanitise` first"),
+        ([begun(FIRST)], Journal.require_no_open_runs, "run night-1 was interrupted"),
+        (
+            [begun(FIRST), (FROZEN, "", {})],
+            Journal.require_live,
+            "release support: has been frozen since 2026-11-20T02:00:00Z",
+        ),
+        ([begun(FIRST)], lambda journal: journal.check_key(MasterKey(bytes(range(32, 64)))), "release support: .*key"),
+    ],
+)
+def test_a_release_that_is_not_ready_is_refused(events: Any, check: Callable[[Journal], None], problem: str):
+    with pytest.raises(ReleaseError, match=problem):
+        check(journal_of(*events))
 
 
-def test_an_open_run_is_named_until_it_ends():
-    with pytest.raises(ReleaseError, match="run night-1 was interrupted"):
-        journal_of(begun(FIRST)).require_no_open_runs()
-    journal_of(begun(FIRST), finished("night-1")).require_no_open_runs()
-    journal_of(begun(FIRST), (ABANDONED, "night-1", {})).require_no_open_runs()
-
-
-def test_a_frozen_release_says_since_when():
-    journal_of(begun(FIRST)).require_live()
-    with pytest.raises(ReleaseError, match="release support: has been frozen since 2026-11-20T02:00:00Z"):
-        journal_of(begun(FIRST), (FROZEN, "", {})).require_live()
-
-
-def test_another_key_is_refused():
-    journal_of(begun(FIRST)).check_key(KEY)
-    with pytest.raises(ReleaseError, match=r"release support: .*key"):
-        journal_of(begun(FIRST)).check_key(MasterKey(bytes(range(32, 64))))
+def test_a_release_is_ready_once_its_runs_ended():
+    for end in (finished("night-1"), (ABANDONED, "night-1", {})):
+        journal = journal_of(begun(FIRST), end)
+        journal.require_no_open_runs()
+        journal.require_live()
+        journal.check_key(KEY)
 
 
 def test_changed_terms_are_named_whole_with_the_changed_setting():

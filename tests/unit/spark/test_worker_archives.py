@@ -37,26 +37,14 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     sys.path_importer_cache.pop(str(path), None)
 
 
-@pytest.fixture
-def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The archives whose listing Python reads, as it reads them."""
-    seen: list[str] = []
-    read = zipimport._read_directory
-
-    def noted(path: str) -> object:
-        seen.append(path)
-        return read(path)
-
-    monkeypatch.setattr(zipimport, "_read_directory", noted)
-    return seen
-
-
-def test_an_archive_that_has_not_changed_is_not_read_again(archive: Callable[[str], Path], readings: list[str]):
-    path = str(archive("wordveil_first"))
+def test_an_archive_that_has_not_changed_is_not_read_again(
+    archive: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+):
+    path, read, seen = str(archive("wordveil_first")), zipimport._read_directory, []
     keep_archives()
-    readings.clear()
+    monkeypatch.setattr(zipimport, "_read_directory", lambda place: seen.append(place) or read(place))
     importlib.invalidate_caches()
-    assert path not in readings
+    assert path not in seen
 
 
 def test_a_changed_archive_is_read_again(archive: Callable[[str], Path]):
