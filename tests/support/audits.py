@@ -28,7 +28,6 @@ ALPHA = 0.01
 
 
 def list_refuted(findings: list[Finding]) -> set[str]:
-    """The names of the findings that refute a claim."""
     return {finding.test for finding in findings if finding.verdict is Verdict.REFUTED}
 
 
@@ -93,6 +92,5 @@ def build_shipped(name: str) -> tuple[Mechanism[Any], WordGuarantee, tuple[WordP
 
 
 def audit_shipped(name: str, seed: int, draws: int) -> list[Finding]:
-    """All tests of one of :data:`SHIPPED`."""
     mechanism, guarantee, pairs = build_shipped(name)
     return audit_mechanism(mechanism, list(pairs), seed, epsilon=guarantee.nominal_epsilon, draws=draws)

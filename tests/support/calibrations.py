@@ -26,7 +26,6 @@ def make_figure(
 
 
 def make_meaning(epsilon: float) -> EpsilonMeaning:
-    """What an epsilon may mean."""
     rng = np.random.default_rng(3)
     kept = 1 - np.exp(-epsilon / 8)
     stays = rng.binomial(1000, np.clip(rng.normal(kept, 0.1, 2000), 0, 1)).astype(np.int64)
@@ -63,7 +62,6 @@ def make_meaning(epsilon: float) -> EpsilonMeaning:
 
 
 def make_calibration(epsilons: tuple[float, ...] = EPSILONS) -> Calibration:
-    """What some epsilons may mean."""
     epsilon = FoundEpsilon("share_kept=0.3", 2.85, 2.81, 2.9, 0.3003, is_exact=False)
     meanings = tuple(map(make_meaning, epsilons))
     return Calibration("laplace", FACTS, meanings, (epsilon,), ("K_w is defined by this package.",))

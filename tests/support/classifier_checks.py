@@ -53,7 +53,6 @@ ATTACK_CHECKS = [check_habits, check_refusals]
 
 
 def check_topics(classifier: TextClassifier) -> None:
-    """It finds topics."""
     (score,) = measure_task(classifier, make_topic_texts(150, 1), make_topic_texts(100, 2), "original", "made", 0)
     assert score.value is not None
     assert score.value > 0.9
@@ -75,7 +74,6 @@ def check_chance(classifier: TextClassifier) -> None:
 
 
 def check_repeats(classifier: TextClassifier) -> None:
-    """The same seed gives the same guesses."""
     known, asked = make_topic_texts(80, 1, share=0.15), make_topic_texts(60, 2, share=0.15).texts
     first, again = (classifier.fit(known, 7).predict(asked) for _ in range(2))
     assert first.dtype == np.int64
@@ -94,7 +92,6 @@ def check_unknown(classifier: TextClassifier) -> None:
 
 
 def check_case(classifier: TextClassifier) -> None:
-    """Case and punctuation are no features."""
     known, asked = make_topic_texts(80, 1), make_topic_texts(40, 2)
     loud = [f"{text.upper().replace(' ', ', ')}!" for text in asked.texts]
     fitted = classifier.fit(known, 0)

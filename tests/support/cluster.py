@@ -136,11 +136,9 @@ class Cluster:
         )
 
     def pids(self) -> list[int]:
-        """Process ids of master and workers."""
         return [process.pid for process in self._processes]
 
     def executors(self) -> list[int]:
-        """Process ids of the executors."""
         return [below.pid for pid in self.pids() for below, command in descendants(pid) if EXECUTOR in command]
 
     def kill_an_executor(self) -> int:

@@ -44,7 +44,6 @@ def list_commands(group: TyperGroup, option: str, *path: str) -> Iterator[str]:
 
 @cache
 def wordveil_group() -> TyperGroup:
-    """All commands."""
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     return group
@@ -109,7 +108,6 @@ class Commands:
         return document
 
     def report(self) -> dict[str, Any]:
-        """The last report."""
         content: dict[str, Any] = json.loads(self._report.read_text("utf-8"))
         return content
 

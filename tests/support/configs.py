@@ -36,5 +36,4 @@ def find_faults(raw: Any) -> dict[str, str]:
 
 
 def parse(raw: Any) -> Config:
-    """The configuration of settings that are sound."""
     return parse_config(raw, "job.yaml")

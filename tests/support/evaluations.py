@@ -18,7 +18,6 @@ def make_score(subject: str, value: float | None, **given: Any) -> Score:
 
 
 def make_attack(subject: str, value: float | None, variant: str = "adaptive", **given: Any) -> Score:
-    """The accuracy of an attacker that names authors."""
     fields = {
         "group": Group.ATTACK,
         "task": "authors",
@@ -34,7 +33,6 @@ def make_attack(subject: str, value: float | None, variant: str = "adaptive", **
 def make_evaluation(
     attack: float = 0.4, utility: float = 0.7, title: str = "Evaluation of support", **given: Any
 ) -> Evaluation:
-    """The evaluation of a release beside its original."""
     scores = (
         make_attack("original", 0.75, "static"),
         make_attack("release", attack / 2, "static"),

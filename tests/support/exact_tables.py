@@ -95,7 +95,6 @@ def drawn(arrays: Mapping[str, NDArray[Any]], symbol: int, choice: int, word: in
 
 
 def symbols(size: int, *, padding: bool) -> list[int]:
-    """Words, padding if it is a symbol, and the unknown word."""
     return [*range(size), *([size] if padding else []), size + 1]
 
 
@@ -113,7 +112,6 @@ def losses(laws: list[Law]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
 
 def exact_log(numerator: int, denominator: int) -> float:
-    """The logarithm of a ratio of whole numbers, by 50 digits."""
     if denominator == 0:
         return math.inf
     with localcontext(prec=50):
@@ -145,7 +143,6 @@ def exact_distance(word: NDArray[np.float32], other: NDArray[np.float32], metric
 
 
 def norm(vector: list[Decimal]) -> Decimal:
-    """The Euclidean length of a vector."""
     return sum((value * value for value in vector), Decimal(0)).sqrt()
 
 

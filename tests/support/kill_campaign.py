@@ -116,7 +116,6 @@ class Story:
         )
 
     def submit(self, cluster: Cluster, config: Path) -> subprocess.Popen[str]:
-        """One night on a cluster."""
         jars = ",".join(str(jar) for jar in sorted(delta_jars().glob("*.jar")))
         night = "-".join(config.stem.rsplit("-", 2)[-2:])
         command = [*cluster.spark_submit, "--master", cluster.master, "--jars", jars]
@@ -153,7 +152,6 @@ class Story:
 
 
 def finish(process: subprocess.Popen[str], what: str) -> str:
-    """Wait for a job that must succeed."""
     out, err = process.communicate(timeout=_PATIENCE)
     if process.returncode != 0:
         raise AssertionError(f"{what} ended with {process.returncode}: {out[-1000:]} {err[-3000:]}")
@@ -228,7 +226,6 @@ class Campaign:
             time.sleep(0.02)
 
     def _kill(self, process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> bool:
-        """Whether there was something to kill."""
         if kind == "worker":
             assert cluster is not None
             worker = self._random.choice([*cluster.workers])

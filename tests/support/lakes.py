@@ -12,7 +12,6 @@ from wordveil.spark.platform.versions import from_arrow
 
 
 def missing() -> str | None:
-    """What the tests on Iceberg lack here."""
     return None if fetched_iceberg_jars() else "Iceberg's jar was never fetched: make s3 fetches it"
 
 

@@ -59,7 +59,6 @@ def list_imports(path: Path) -> tuple[Import, ...]:
 
 
 def find_imports(path: Path) -> Iterator[Import]:
-    """Every import of a file, those inside functions included."""
     tree = parse_file(path)
     guarded = {
         id(inner)
@@ -94,7 +93,6 @@ def dotted(path: Path, root: Path) -> str:
 
 
 def find_upward_imports(path: Path, root: Path = LIB) -> list[str]:
-    """Imports of a file from rooms that stand after its own."""
     found = []
     for item in list_imports(path):
         if item.module.startswith("wordveil."):
@@ -259,7 +257,6 @@ def find_names(source: str) -> Iterator[str]:
 
 
 def find_importers(sources: Mapping[str, str]) -> list[str]:
-    """The files that import the laboratory."""
     return [
         file for file, source in sources.items() if any(name.split(".")[0] == LABORATORY for name in find_names(source))
     ]
@@ -312,6 +309,5 @@ def find_private_uses(source: str) -> list[str]:
 
 
 def find_long_test_names(source: str) -> list[str]:
-    """List the names of tests that have more than 60 characters."""
     functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
     return [node.name for node in functions if node.name.startswith("test_") and len(node.name) > 60]

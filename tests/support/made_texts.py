@@ -27,7 +27,6 @@ TINY = {"name": "exponential", "epsilon": 0.01, "gamma": 4.0}
 
 
 def make_habits(seed: int = 0) -> pa.Table:
-    """Texts of authors who like words of their own. Each text has a word that no vocabulary has."""
     rng = np.random.default_rng(seed)
     rows = []
     for number in range(AUTHORS * TEXTS):
@@ -61,7 +60,6 @@ def make_documents(
 
 
 def shuffle_labels(documents: Documents, seed: int) -> Documents:
-    """The same texts, each with the label of another."""
     return Documents(documents.texts, np.random.default_rng(seed).permutation(documents.labels), documents.names)
 
 
@@ -70,7 +68,6 @@ _TOPIC_WORDS, _SHARED_WORDS, _LENGTH = 20, 30, 12
 
 
 def _spell(number: int) -> str:
-    """A word of letters alone."""
     return "".join(chr(ord("a") + digit) for digit in (number // 26, number % 26, 7))
 
 

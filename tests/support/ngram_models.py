@@ -17,12 +17,10 @@ BEGINNING = ("",)
 
 
 def cut_words(text: str) -> list[str]:
-    """The words of a plain English text in lower case."""
     return re.findall(r"[a-zà-öø-ÿ0-9]+(?:'[a-zà-öø-ÿ0-9]+)*", text.lower())
 
 
 def has_digit(word: str) -> bool:
-    """Whether there is a digit in the word."""
     return any(character.isdigit() for character in word)
 
 
@@ -42,7 +40,6 @@ def count_ngrams(texts: Iterable[str], max_n: int) -> Counter[tuple[str, ...]]:
 def select_slots(
     text: str, counts: Counter[tuple[str, ...]], settings: NgramSettings, threshold: float, start: float
 ) -> list[bool]:
-    """Which words are kept, by the definition."""
     total = sum(count for gram, count in counts.items() if len(gram) == 1 and gram != BEGINNING)
     kept = []
     context: list[str] = [""]
@@ -58,7 +55,6 @@ def select_slots(
 
 
 def make_model(store: Path, texts: Sequence[str], settings: NgramSettings) -> NgramModel:
-    """A model of ``texts``, written and opened again."""
     counts = count_ngrams(texts, settings.max_n)
     total = sum(count for gram, count in counts.items() if len(gram) == 1 and gram != BEGINNING)
     frequent = {gram: count for gram, count in counts.items() if count >= settings.min_count or gram == BEGINNING}

@@ -17,7 +17,6 @@ BUCKETS = ("lake", "ignores-conditions")
 
 
 def missing() -> str | None:
-    """What the tests on S3 lack here."""
     if not (HOME / ".installed").exists():
         return "there is no S3 server: make s3 installs one"
     return None if fetched_s3_jars() else "S3A's jars were never fetched: make s3 fetches them"
@@ -39,7 +38,6 @@ def serve() -> Iterator[str]:
 
 
 def options(endpoint: str) -> dict[str, str]:
-    """Hadoop's options for the server."""
     return {
         "fs.s3a.endpoint": endpoint,
         "fs.s3a.endpoint.region": "us-east-1",
@@ -66,7 +64,6 @@ def environment(endpoint: str) -> dict[str, str]:
 
 
 def connect(spark: Any, endpoint: str) -> None:
-    """Let a running session know the server."""
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     for name, value in options(endpoint).items():
         conf.set(name, value)

@@ -85,7 +85,6 @@ def message_of(action: Callable[[], object]) -> str:
 
 
 def main() -> None:
-    """These kinds, one after the other."""
     root = Path(sys.argv[1])
     options = {**OPTIONS, "spark.local.dir": str(root / "scratch"), "spark.driver.memory": "2g"}
     section = SparkSection(master="local[2]", delta_jars=str(delta_jars()), options=options)

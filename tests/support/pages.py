@@ -32,7 +32,6 @@ class Elements(HTMLParser):
             self.wrong.append(tag)
 
     def count(self, tag: str, name: str = "") -> int:
-        """Count the elements of a tag, with a class if it is given."""
         classes = [(attributes.get("class") or "").split() for found, attributes in self.tags if found == tag]
         return sum(not name or name in one for one in classes)
 
@@ -53,5 +52,4 @@ def check_alone(page: str) -> Elements:
 
 
 def read_text(page: str) -> str:
-    """What a reader sees, with single spaces."""
     return " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL).split())

@@ -39,7 +39,6 @@ def python_workers(pid: int) -> list[psutil.Process]:
 
 
 def find_ports(count: int) -> list[int]:
-    """Free ports of the loopback interface."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [one.getsockname()[1] for one in sockets]

@@ -57,24 +57,20 @@ def verify(table: Path | str, **given: Any) -> Verified:
 
 
 def refuse(table: Path | str, **given: Any) -> str:
-    """The message by which a table is refused."""
     with pytest.raises(ReleaseError) as caught:
         verify(table, **given)
     return str(caught.value)
 
 
 def log(table: Path, version: int, kind: str = "json") -> Path:
-    """A file of the log."""
     return table / "_delta_log" / f"{version:020d}.{kind}"
 
 
 def read_actions(table: Path, version: int) -> list[dict[str, Any]]:
-    """The actions of a commit."""
     return [json.loads(line) for line in log(table, version).read_text("utf-8").splitlines()]
 
 
 def forget_summaries(table: Path) -> None:
-    """Delete the summaries of versions."""
     for summary in table.glob("_delta_log/*.crc"):
         summary.unlink()
 

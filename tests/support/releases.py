@@ -40,15 +40,12 @@ class Lake:
         self.public = self.home / "public"
 
     def write(self, table: pa.Table, *, feed: bool = True, mode: Literal["append", "overwrite"] = "append") -> None:
-        """Add rows to the input in one commit."""
         write_delta(table, self.input, feed=feed, mode=mode)
 
     def update(self, where: str | None, **values: Any) -> None:
-        """Give the rows of the input that meet a condition, all for None, other values."""
         DeltaTable(self.input).update(predicate=where, new_values=values)
 
     def delete(self, where: str) -> None:
-        """Delete the rows of the input that meet a condition."""
         DeltaTable(self.input).delete(where)
 
     def sql(self, statement: str) -> None:
@@ -72,21 +69,17 @@ class Lake:
         return self.workspace.config(**base)
 
     def run(self, config: Config | None = None, **options: Any) -> RunReport:
-        """One run of the release."""
         return run_release(config or self.config(), lambda: self.spark, **options)
 
     def release(self, config: Config | None = None) -> None:
-        """Gate and publish."""
         chosen = config or self.config()
         assert run_gate(chosen, lambda: self.spark).result.passed
         publish(chosen, lambda: self.spark)
 
     def rows(self, path: Path) -> list[dict[str, Any]]:
-        """All rows of a Delta table, ordered by all that they hold."""
         return sorted(read_delta(path), key=lambda row: str(sorted(row.items(), key=lambda item: item[0])))
 
     def draws(self) -> list[dict[str, Any]]:
-        """The draws."""
         return self.rows(self.home / "draws")
 
     def entries(self) -> list[dict[str, Any]]:
@@ -94,14 +87,12 @@ class Lake:
         return [{name: value for name, value in row.items() if name != "tables"} for row in self.rows(self.ledger)]
 
     def newest(self) -> dict[str, dict[str, Any]]:
-        """The newest draw of each record."""
         rows: dict[str, dict[str, Any]] = {}
         for row in sorted(self.draws(), key=lambda row: row["__seq"]):
             rows[row["id"]] = row
         return rows
 
     def spent(self) -> dict[str, int]:
-        """Tokens charged to each record."""
         sums: dict[str, int] = {}
         for row in self.entries():
             if row["kind"] == "reset":
@@ -110,7 +101,6 @@ class Lake:
         return sums
 
     def reserved(self) -> int:
-        """Tokens reserved and not settled."""
         return sum(row["reserved_tokens"] for row in self.entries())
 
 
@@ -124,7 +114,6 @@ class States:
         """What the run that drew has reported."""
 
     def keep(self, name: str) -> None:
-        """Keep the directory as it is now."""
         shutil.copytree(self._lake.root, self._kept / name)
 
     def restore(self, name: str) -> Lake:
@@ -136,7 +125,6 @@ class States:
 
 
 def corpus_with_authors(count: int, seed: int = 0, authors: int = 4) -> pa.Table:
-    """A corpus with an author column."""
     table = corpus(count, seed)
     return table.append_column("author", pa.array([f"a{number % authors}" for number in range(count)]))
 

@@ -154,7 +154,6 @@ def make_bundle(
 
 
 def toy_recipe(embedding: Embedding, *, epsilon: float = 1.0, padding: bool = False, name: str = "toy.vec") -> Recipe:
-    """The recipe of :func:`write_toy_bundle`."""
     return Recipe("laplace", {"epsilon": epsilon}, padding, name, embedding.digest)
 
 
@@ -175,7 +174,6 @@ def open_sanitiser(embedding: Embedding, mechanism: str, settings: MechanismSett
 
 
 def laplace_bundle(store: Path, embedding: Embedding, epsilon: float, *, padding: bool, lists: str = "") -> Bundle:
-    """A bundle of the Laplace mechanism."""
     return make_bundle(store, embedding, {"epsilon": epsilon}, padding=padding, lists=lists)
 
 
@@ -251,7 +249,6 @@ def record_sanitiser(
 
 
 def sanitise(sanitiser: RecordSanitiser, batch: pa.RecordBatch) -> pa.Table:
-    """All output batches as one table."""
     return pa.Table.from_batches(list(sanitiser.sanitise(batch)))
 
 

@@ -46,7 +46,6 @@ _PACKED = {
 
 @contextlib.contextmanager
 def options_set(spark: Any, options: Mapping[str, str]) -> Iterator[None]:
-    """Give the session other options meanwhile."""
     before = {name: spark.conf.get(name, None) for name in options}
     try:
         for name, value in options.items():
@@ -76,7 +75,6 @@ def random_texts(count: int, seed: int = 0, longest: int = 40) -> list[str]:
 
 
 def corpus(count: int, seed: int = 0) -> pa.Table:
-    """Columns id (string), body (string), day (string), note (int64)."""
     return pa.table(
         {
             "id": [f"r{i:05d}" for i in range(count)],
@@ -103,7 +101,6 @@ class Workspace:
         return path
 
     def write_corpus(self, table: pa.Table, name: str = "corpus", files: int = 1) -> Path:
-        """The table as Parquet files."""
         path = self.root / name
         path.mkdir()
         size = -(-max(table.num_rows, 1) // files)
@@ -130,11 +127,9 @@ class Workspace:
         return base
 
     def config(self, **sections: Mapping[str, Any] | Any) -> Config:
-        """The configuration, checked."""
         return parse_config(self.settings(**sections), "tests")
 
     def write_config(self, name: str = "job.yaml", **sections: Mapping[str, Any] | Any) -> Path:
-        """The configuration as a file."""
         path = self.root / name
         path.write_text(yaml.safe_dump(self.settings(**sections)))
         return path
@@ -171,19 +166,16 @@ def write_delta(
 
 
 def read_input(spark: Any, config: Config, params: Mapping[str, str] = NO_PARAMS) -> Any:
-    """The input of a configuration, as Spark reads it."""
     return open_input(spark, config.source, params).read()
 
 
 def read_output(path: Path | str, order_by: str = "id") -> list[dict[str, Any]]:
-    """All rows of an output but for their run id, ordered."""
     table = ds.dataset(str(path), format="parquet", partitioning="hive").to_table()
     rows = table.drop_columns(["run_id"]).to_pylist()
     return sorted(rows, key=lambda row: (str(row[order_by]), str(row)))
 
 
 def draw_key() -> str:
-    """64 random hexadecimal digits."""
     return secrets.token_hex(32)
 
 
@@ -192,7 +184,6 @@ _CACHE = ROOT / "build"
 
 @contextlib.contextmanager
 def _hold(name: str) -> Iterator[None]:
-    """One process at a time."""
     _CACHE.mkdir(exist_ok=True)
     with (_CACHE / name).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -212,6 +203,5 @@ def compile_loops() -> None:
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment for a command of its own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
     return {**kept, "SPARK_SUBMIT_OPTS": SHORT_JAVA}

@@ -81,8 +81,6 @@ def arrays_at(name, epsilon):
 
 
 def half_of(field, source):
-    """A guarantee that states half of what it should."""
-
     def change(built):
         return replace(built, guarantee=replace(built.guarantee, **{field: getattr(built.guarantee, source) / 2}))
 

@@ -53,7 +53,6 @@ def dense(laws):
 
 
 def largest(rows):
-    """Over outputs, the greatest less the least logarithm; of outputs that occur."""
     rows = rows[:, rows.max(axis=0) > 0]
     with np.errstate(divide="ignore"):
         return float((np.log(rows.max(axis=0)) - np.log(rows.min(axis=0))).max())

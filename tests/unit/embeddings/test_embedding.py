@@ -384,6 +384,7 @@ def test_shipped_embeddings_are_the_sizes_they_claim(shipped: Embedding):
     assert len(set(words)) == size
     assert words[:4] == first
     assert set(words[:1500]) > {"a", "i", "don't", "it's", "can't", "he's"}
+    assert not {"Dr", "42", "<unk>", "x.y"} & {*words}
 
 
 def test_shipped_embeddings_decode_to_their_256_levels(shipped: Embedding):

@@ -76,7 +76,6 @@ def dense(laws: WordLaws) -> np.ndarray:
 
 
 def pair_costs(language: PublicLanguage) -> np.ndarray:
-    """The cost of each word after each row, from the arrays."""
     costs = language.costs
     table = costs.beyond[:, None] + costs.words[None, :SIZE]
     for row in range(SIZE + 2):
@@ -87,7 +86,6 @@ def pair_costs(language: PublicLanguage) -> np.ndarray:
 
 
 def all_sequences(language: PublicLanguage, laws: WordLaws, outputs: list[int], hidden: list[bool]) -> dict[Any, int]:
-    """The cost of each sequence of words behind what is seen."""
     step, seen = pair_costs(language), np.rint(-np.log2(dense(laws)) * STEPS).astype(int)
     choices = [range(SIZE) if is_hidden else [output] for output, is_hidden in zip(outputs, hidden, strict=True)]
     found = {}
@@ -157,7 +155,6 @@ EMBEDDING = random_embedding(40, 3)
 
 
 def markov_texts(count: int, seed: int) -> list[str]:
-    """Texts in which each word is followed by one of three."""
     rng = np.random.default_rng(seed)
     names, followers = EMBEDDING.words.to_pylist(), np.random.default_rng(99).integers(0, 40, (40, 3))
     texts = []

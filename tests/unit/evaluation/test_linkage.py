@@ -50,7 +50,6 @@ def rows_of(records: Ragged) -> list[np.ndarray]:
 
 
 def brute_force(redrawn: Redrawn, *, ordered: bool) -> Links:
-    """Every record against every text, from the probabilities of single symbols."""
     laws = np.stack([redrawn.mechanism.probabilities(symbol) for symbol in range(SIZE + 2)])
     texts, records = rows_of(redrawn.whole), rows_of(Ragged(redrawn.drawn, redrawn.hidden.offsets))
     firsts = rows_of(Ragged(redrawn.is_first.astype(np.int32), redrawn.hidden.offsets))

@@ -15,7 +15,6 @@ EVEN = np.ones(SIZE)
 
 
 def laws_that_keep(share: float) -> WordLaws:
-    """Each word stays itself with this probability, and else becomes any word."""
     ids = np.arange(SIZE, dtype=np.int32)
     offsets = np.arange(SIZE + 1, dtype=np.int64)
     return WordLaws(np.full(SIZE, 1 / SIZE), np.full(SIZE, 1 - share), offsets, ids, np.full(SIZE, share))
@@ -61,7 +60,6 @@ def test_shares_are_those_of_arithmetic():
 
 
 def test_forecast_estimated_laws_draws_by_the_mechanism():
-    """Any law by which words stay gives the same ranks."""
     rng = np.random.default_rng(1)
 
     def draw(words: Int32) -> Int32:

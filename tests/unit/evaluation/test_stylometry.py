@@ -96,7 +96,6 @@ def test_texts_are_measured_on_their_own(monkeypatch):
 
 
 def test_the_set_of_features_has_a_version():
-    """Another set, or another definition, is another version."""
     content = "\n".join(f"{feature.name}: {feature.definition}" for feature in FEATURES)
     assert len(set(NAMES)) == len(NAMES)
     assert (VERSION, hashlib.sha256(content.encode()).hexdigest()[:16]) == (1, "d8b2c4a2468faaac")

@@ -92,8 +92,6 @@ def test_two_states_do_not_share_what_they_return(whole: np.ndarray) -> None:
 
 
 def test_products_are_exact(whole: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same with sums of int64 that nothing rounds."""
-
     def count(levels: np.ndarray, matrix: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         sums = levels.astype(np.int64) @ matrix.astype(np.int64)
         assert np.abs(sums).max(initial=0) <= EXACT
@@ -106,7 +104,6 @@ def test_products_are_exact(whole: np.ndarray, monkeypatch: pytest.MonkeyPatch) 
 
 
 def distance(weights: GeneratorWeights, levels: UnitLevels | None = None) -> tuple[float, float]:
-    """The largest and the mean total variation distance from the softmax of the reference."""
     weighed = run(WholeNumberGenerator(SMALL, quantise_weights(weights, levels))).astype(np.float64)
     shares = weighed / weighed.sum(axis=2, keepdims=True)
     reference = Reference(SMALL, weights.arrays)

@@ -18,7 +18,6 @@ FOLDER = resources.files("wordveil") / "data" / "sentences"
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    """scripts/sentences.py as a module."""
     folder = str(ROOT / "scripts")  # it imports another one
     sys.path.insert(0, folder)
     try:

@@ -26,7 +26,6 @@ from wordveil.neighbours.clusters import (
 
 
 def grouped(count: int, n: int, seed: int = 0) -> np.ndarray:
-    """Vectors around a few centres."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((1 + count // 8, n))
     return (centres[rng.integers(len(centres), size=count)] + rng.standard_normal((count, n))).astype(np.float32)
@@ -39,7 +38,6 @@ def whole(vectors: np.ndarray) -> np.ndarray:
 
 
 def mean_cosine(vectors: np.ndarray, labels: np.ndarray) -> float:
-    """Average the cosines of all pairs of members of a cluster."""
     units = vectors / np.linalg.norm(vectors, axis=1)[:, None]
     same = labels[:, None] == labels
     np.fill_diagonal(same, val=False)

@@ -57,7 +57,6 @@ def near_duplicate_points(rng: np.random.Generator, size: int, n: int) -> Points
 
 
 def duplicate_points(rng: np.random.Generator, size: int, n: int) -> Points:
-    """Every point stands there several times."""
     return random_points(rng, max(1, size // 5), n)[rng.integers(0, max(1, size // 5), size)]
 
 
@@ -70,7 +69,6 @@ SHAPES: dict[str, Callable[[np.random.Generator, int, int], Points]] = {
 
 
 def queries_near(rng: np.random.Generator, points: Points, count: int) -> Queries:
-    """Points themselves, mid-points of two, points with little and with much noise."""
     chosen = points[rng.integers(0, len(points), (2, count))].astype(np.float64)
     noise = rng.standard_normal(chosen[0].shape) * np.array([0.0, 0.0, 0.1, 10.0])[np.arange(count) % 4][:, None]
     middle = (np.arange(count) % 4 == 1)[:, None]

@@ -23,7 +23,6 @@ SCHEMA = (
 
 
 def find_faults(**columns: Any) -> list[str]:
-    """What is wrong with the columns, by the setting."""
     named = Columns(**{"id": "id", "text": "body", "keep": ["day"], **columns})
     try:
         check_columns(SCHEMA, named, "corpus")

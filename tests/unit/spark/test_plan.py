@@ -50,8 +50,11 @@ def test_a_plain_table_is_planned_without_spark(workspace: Workspace):
 @pytest.mark.parametrize(
     "mechanism", [{"name": "tree", "clusters": [4], "least": 2, "epsilon": 6.0}, {"name": "laplace", "epsilon": 5.0}]
 )
-def test_linkage_forecast_of_a_sample_includes_its_median_record(workspace: Workspace, mechanism: Any):
+def test_linkage_forecast_of_a_sample_includes_its_median_record(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, mechanism: Any
+):
     """By the words that are drawn for it: at most the public length. Laws that are not known are estimated."""
+    monkeypatch.setattr("wordveil.evaluation.linkage.CANDIDATES", 500)
     workspace.write_corpus(corpus(3))
     config = workspace.config(mechanism=mechanism)
     build_bundle(config)

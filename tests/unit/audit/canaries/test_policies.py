@@ -76,7 +76,6 @@ def sanitise_side(inputs: Inputs, sanitiser: RecordSanitiser, columns: TextColum
 
 @pytest.fixture(scope="module")
 def make_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TextPolicy], Bundle]:
-    """The bundle of a policy, of a few hundred words."""
     embedding = toys.random_embedding(SIZE, 4, seed=5)
     words = [*STOP_WORDS, *embedding.words.to_pylist()[len(STOP_WORDS) :]]
     embedding = toys.toy_embedding(words, np.random.default_rng(2).standard_normal((SIZE, 4)))
@@ -124,7 +123,6 @@ def audit(make_bundle: Callable[[TextPolicy], Bundle], tmp_path: Path) -> Callab
 
 
 def declare(monkeypatch: pytest.MonkeyPatch, *exposes: str) -> None:
-    """Every policy says that it shows this."""
     monkeypatch.setattr(DraftPolicy, "exposes", property(lambda _: tuple(sorted(exposes))))
 
 
@@ -167,7 +165,6 @@ def test_noise_of_what_is_hidden_alone(audit: Callable[..., list[Finding]], monk
 
 
 def split(message: bytes) -> tuple[bytes, bytes]:
-    """The framed id of a record, and its content."""
     end = 8 + int.from_bytes(message[:8], "little")
     return message[:end], message[end:]
 
@@ -266,7 +263,6 @@ def test_what_is_declared_and_cannot_occur(
 
 @pytest.fixture
 def released(make_bundle: Callable[[TextPolicy], Bundle]) -> tuple[Any, CanaryRun, ReleaseClaim]:
-    """Documents, a run, and its claim."""
     policy = POLICIES["words alone"]
     bundle = make_bundle(policy)
     inputs = module.make_inputs(bundle, DocumentPlan(policy), None, keep=("day",), copies=48)
@@ -284,7 +280,6 @@ def released(make_bundle: Callable[[TextPolicy], Bundle]) -> tuple[Any, CanaryRu
 
 
 def broken(released: tuple[Any, CanaryRun, ReleaseClaim], change: Callable[[Any, Any], Any]) -> set[str]:
-    """What is refuted of a run of which one table was changed."""
     inputs, run, claim = released
     changed = replace(run, second=replace(run.second, table=change(run.second.table, inputs)))
     layout = check_layout([changed], claim)

@@ -30,7 +30,6 @@ Arrays = dict[str, Any]
 
 
 def some_arrays(seed: int = 0, shape: GeneratorShape = SHAPE) -> Arrays:
-    """Float64, with biases that are not 0."""
     random = np.random.default_rng(seed)
     return {name: 0.5 * random.normal(size=sizes) for name, sizes in shape.arrays().items()}
 
