@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from support.document_lints import (
@@ -30,13 +31,10 @@ from wordveil.text.policy import PROFILES
 LIST = ROOT / "llms.txt"
 
 
-def test_links_resolve():
-    assert find_offenders(find_broken_links, [*DOCS, LIST]) == {}
-
-
 def test_the_list_for_language_models_follows_its_convention():
     """A name, a summary as a quote, and sections whose lines are a link and what it leads to."""
     lines = LIST.read_text("utf-8").split("\n")
+    assert find_broken_links(LIST) == []
     assert lines[0] == "# wordveil"
     assert lines[2].startswith("> ")
     sections = lines[next(n for n, line in enumerate(lines) if line.startswith("## ")) :]
@@ -45,28 +43,9 @@ def test_the_list_for_language_models_follows_its_convention():
     assert {"README.md", "docs/index.md", "docs/settings.md", "docs/in-code.md", "conf/release.yaml"} <= linked
 
 
-def test_python_is_python_and_imports_what_exists():
-    def missing(path: Path) -> list[str]:
-        blocks = [text for language, text in read_document(path).code if language == "python"]
-        return [name for text in blocks for name in find_missing_imports(text)]
-
-    assert find_offenders(missing, DOCS) == {}
-
-
-def test_modules_and_files_exist():
-    assert find_offenders(lambda path: find_missing_names(read_document(path).spans), DOCS) == {}
-
-
 def code_of(path: Path) -> list[str]:
     found = read_document(path)
     return [*(text for language, text in found.code if language in ("", "sh", "bash")), *found.spans]
-
-
-def test_commands_and_options_exist():
-    def faults(path: Path) -> list[str]:
-        return [fault for text in code_of(path) for words in find_commands(text) for fault in find_faults(words)]
-
-    assert find_offenders(faults, DOCS) == {}
 
 
 def test_the_documents_name_every_command():
@@ -108,13 +87,6 @@ def configurations(path: Path) -> Iterator[Any]:
             yield yaml.safe_load(span)
 
 
-def test_configurations_name_keys_of_the_schema():
-    def unknown(path: Path) -> list[str]:
-        return [key for part in configurations(path) for key in find_unknown_keys(part, [load_schema()])]
-
-    assert find_offenders(unknown, DOCS) == {}
-
-
 # Settings in prose, as section.key. Spark's own options begin with "spark." too.
 DOTTED = re.compile(r"^(\w+)\.(\w+)(?:\.(\w+))?(?::.*)?$")
 
@@ -133,16 +105,34 @@ def settings(path: Path) -> Iterator[list[str]]:
             yield given.split(".")
 
 
-def test_settings_in_prose_are_those_of_the_schema():
-    def unknown(path: Path) -> list[str]:
-        values = [functools.reduce(lambda value, part: {part: value}, reversed(parts), 1) for parts in settings(path)]
-        return [key for value in values for key in find_unknown_keys(value, [load_schema()])]
-
-    assert find_offenders(unknown, DOCS) == {}
+def nest(parts: list[str]) -> Any:
+    return functools.reduce(lambda value, part: {part: value}, reversed(parts), 1)
 
 
-def test_prose_ends_at_120_columns():
-    assert find_offenders(lambda path: find_long_lines(read_document(path)), DOCS) == {}
+LINTS: dict[str, Callable[[Path], list[Any]]] = {
+    "links resolve": find_broken_links,
+    "modules and files exist": lambda path: find_missing_names(read_document(path).spans),
+    "prose ends at 120 columns": lambda path: find_long_lines(read_document(path)),
+    "Python imports what exists": lambda path: [
+        name
+        for language, text in read_document(path).code
+        if language == "python"
+        for name in find_missing_imports(text)
+    ],
+    "commands and options exist": lambda path: [
+        fault for text in code_of(path) for words in find_commands(text) for fault in find_faults(words)
+    ],
+    "configurations and settings name keys of the schema": lambda path: [
+        key
+        for part in (*configurations(path), *map(nest, settings(path)))
+        for key in find_unknown_keys(part, [load_schema()])
+    ],
+}
+
+
+@pytest.mark.parametrize("lint", LINTS.values(), ids=LINTS)
+def test_documents_agree_with_the_code(lint: Callable[[Path], list[Any]]):
+    assert find_offenders(lint, DOCS) == {}
 
 
 def test_code_and_prose_are_told_apart():
