@@ -59,7 +59,7 @@ SEE = {
     "spark": "See [operations.md](operations.md#spark-options).",
 }
 WIDTH = 120
-SCALARS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
+SCALARS = {str: "text", int: "integer", float: "number", bool: "`true`, `false`"}
 # What a policy takes with `slots: carrier_phrases` alone.
 THRESHOLDS = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD}
 PLUGGED = ", or one of an installed package"

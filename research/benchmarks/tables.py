@@ -37,6 +37,7 @@ from typing import Any
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
@@ -64,6 +65,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "tree": {"sizes": [20]},
 }
 FILES = 8
+ENCODER = {"words": 100_000, "columns": 200, "subjects": 200, "texts": 20_000, "text_words": 150}
 POLICIES: dict[str, dict[str, Any]] = {
     "strict": {"profile": "strict", "length": "as_is"},
     "readable": {"profile": "readable"},
@@ -115,7 +117,7 @@ class Tables:
             "spark": {"master": f"local[{SLOTS}]", "options": {"spark.driver.memory": "2g"}},
         }
 
-    def config(self, corpus: Path, run: str, mechanism: str, **sections: Any) -> Any:
+    def config(self, corpus: Path, run: str, mechanism: str, /, **sections: Any) -> Any:
         """Return the configuration of one run; ``sections`` stand in place of the shared ones."""
         from wordveil.config.load import parse_config
 
@@ -204,11 +206,17 @@ def compare_policies(tables: Tables, corpus: Path) -> dict[str, Any]:
     """Measure nanoseconds of processor time a word of text under each policy, in this process, on one thread, in
     turns.
     """
-    from wordveil.records.schema import WORDS_COLUMN
-
     sanitisers = {
         name: make_sanitiser(tables.config(corpus, "policies", "tree", text=text))[0] for name, text in POLICIES.items()
     }
+    return time_in_turns(sanitisers, corpus, "strict")
+
+
+def time_in_turns(sanitisers: dict[str, Any], corpus: Path, base: str) -> dict[str, Any]:
+    """Measure nanoseconds of processor time a word of text, of each sanitiser and over that of ``base``."""
+    from wordveil.records.schema import WORDS_COLUMN
+
+    before = machine()
     parts = read_batches(corpus)
     rounds: list[dict[str, float]] = []
     for _ in range(ROUNDS + 1):
@@ -218,14 +226,49 @@ def compare_policies(tables: Tables, corpus: Path) -> dict[str, Any]:
             words = sum(part.column(WORDS_COLUMN).sum().as_py() for one in parts for part in sanitiser.sanitise(one))
             rounds[-1][name] = (time.process_time() - started) / words * 1e9
     rounds = rounds[1:]  # the first loads compiled code
-    medians = {name: statistics.median(one[name] for one in rounds) for name in POLICIES}
     return {
-        "machine": machine(),
+        "machine": before,
         "words": words,
         "rounds": rounds,
-        "nanoseconds_a_word": medians,
-        "over_strict": {name: statistics.median(one[name] / one["strict"] for one in rounds) for name in POLICIES},
+        "nanoseconds_a_word": {name: statistics.median(one[name] for one in rounds) for name in sanitisers},
+        f"over_{base}": {name: statistics.median(one[name] / one[base] for one in rounds) for name in sanitisers},
     }
+
+
+def compare_passages(tables: Tables, corpus: Path, *, smallest: bool) -> dict[str, Any]:
+    """Measure batches under `passages` and `tree`, and the encoder alone, in this process, on one thread."""
+    shared = {"epsilon": EPSILON, "embedding": str(tables.home / "embedding") if smallest else "glove", "public": True}
+    tree = {"name": "tree", "clusters": [5 if smallest else 500], "least": 5, **shared}
+    passages = {"name": "passages", "passages": "wordnet", "clusters": 4 if smallest else ENCODER["subjects"], **shared}
+    sections: dict[str, dict[str, Any]] = {
+        "tree": {"mechanism": tree, "text": POLICIES["strict"]},
+        "passages": {"mechanism": passages, "text": {"profile": "passages"}},
+    }
+    sanitisers = {
+        name: make_sanitiser(tables.config(corpus, name, "tree", **section))[0] for name, section in sections.items()
+    }
+    return {**time_in_turns(sanitisers, corpus, "tree"), "encoder": time_encoder(smallest=smallest)}
+
+
+def time_encoder(*, smallest: bool) -> dict[str, Any]:
+    """Measure words a second of processor time that the encoder of texts reads, on one thread; the median of rounds."""
+    from wordveil.mechanisms.inputs import rank_frequencies
+    from wordveil.mechanisms.passages.encoder import SumEncoder
+
+    texts, length, width = 100 if smallest else ENCODER["texts"], ENCODER["text_words"], ENCODER["columns"]
+    rng = np.random.default_rng(0)
+    vectors = rng.integers(-3_000, 3_000, (ENCODER["words"], width)).astype(np.int16)
+    centres = np.trunc(rng.normal(0, 200, (ENCODER["subjects"], width))).astype(np.float32)
+    encoder = SumEncoder(vectors, centres, (width // 2, width - width // 2))
+    ids = rng.choice(len(vectors), texts * length, p=rank_frequencies(len(vectors))).astype(np.int32)
+    offsets = np.arange(texts + 1, dtype=np.int64) * length
+    encoder.encode(ids, offsets)  # loads compiled code
+    rounds = []
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        encoder.encode(ids, offsets)
+        rounds.append(len(ids) / (time.process_time() - started))
+    return {**ENCODER, "texts": texts, "rounds": rounds, "words_a_second": statistics.median(rounds)}
 
 
 def profile(tables: Tables, corpus: Path, mechanism: str) -> dict[str, float]:
@@ -307,6 +350,27 @@ def policies() -> None:
     show_policies(compared)
 
 
+def passages() -> None:
+    """Measure `passages` alone; the figures go into the file of the other results."""
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        tables = Tables(home)
+        write_reviews(home / "corpus", reviews(), 1)
+        compared = compare_passages(tables, home / "corpus", smallest=False)
+    content = json.loads((RESULTS / "tables.json").read_text())
+    save_results("tables", {**content, "passages": compared}, smallest=False)
+    show_passages(compared)
+
+
+def show_passages(compared: dict[str, Any]) -> None:
+    """Show what a whole text costs."""
+    table = Table("mechanism", "nanoseconds a word", "over tree", title=f"{compared['words']:,} words, one process")
+    for name, nanoseconds in compared["nanoseconds_a_word"].items():
+        table.add_row(name, f"{nanoseconds:.0f}", f"{compared['over_tree'][name]:.2f}")
+    Console().print(table)
+    print(f"the encoder reads {compared['encoder']['words_a_second'] / 1e6:.1f} million words a second")
+
+
 def show_policies(compared: dict[str, Any]) -> None:
     """Show what each policy costs."""
     table = Table("policy", "nanoseconds a word", "over strict", title=f"{compared['words']:,} words, one process")
@@ -341,6 +405,7 @@ def show(content: dict[str, Any]) -> None:
         steps.add_row(step, *(f"{content['microseconds_per_token'][name].get(step, 0.0):.4f}" for name in MECHANISMS))
     Console().print(steps)
     show_policies(content["policies"])
+    show_passages(content["passages"])
 
 
 def main() -> None:
@@ -349,12 +414,16 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=COPIES, help="how often the texts are repeated under new ids")
     parser.add_argument("--billion", action="store_true", help="the job alone over 1,000,000,000 tokens")
     parser.add_argument("--policies", action="store_true", help="the policies alone")
+    parser.add_argument("--passages", action="store_true", help="one draw for a whole text, and its encoder, alone")
     arguments = parser.parse_args()
     if arguments.billion:
         billion()
         return
     if arguments.policies:
         policies()
+        return
+    if arguments.passages:
+        passages()
         return
     before = machine()
     texts = reviews(100 if arguments.smallest else None)
@@ -368,6 +437,7 @@ def main() -> None:
         tables.split_and_join(home / "warm", "warm")
         rounds = [tables.compare(home / "corpus", number) for number in range(1 if arguments.smallest else ROUNDS)]
         compared = compare_policies(tables, home / "corpus")
+        whole = compare_passages(tables, home / "corpus", smallest=arguments.smallest)
         steps = {mechanism: profile(tables, home / "corpus", mechanism) for mechanism in MECHANISMS}
     report, tokens = rounds[0][0], rounds[0][0].tokens
     runs = [{name: seconds for name, (seconds, _) in passes.items()} for _, passes in rounds]
@@ -391,6 +461,7 @@ def main() -> None:
         "processor_nanoseconds_per_token": {name: seconds / tokens * 1e9 for name, seconds in spent.items()},
         "microseconds_per_token": steps,
         "policies": compared,
+        "passages": whole,
     }
     save_results("tables", content, smallest=arguments.smallest)
     show(content)

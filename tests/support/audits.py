@@ -76,7 +76,7 @@ def build_shipped(name: str) -> tuple[Mechanism[Any], WordGuarantee, tuple[WordP
     """A mechanism of a small vocabulary, what it guarantees, and pairs of words with that as their claim."""
     kind, example = SHIPPED[name]
     embedding = make_space(name)
-    built = build_artifact(kind, embedding, example.small, padding=False)
+    built = build_artifact(kind, embedding, example.small, padding=kind.draws_texts)
     guarantee = built.guarantee
     space = SPACES.get(guarantee.metric.name.removesuffix("-capped"))
     points = None if space is None else space.points(embedding.vectors)

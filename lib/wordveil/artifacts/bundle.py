@@ -3,7 +3,8 @@
 A *store* is a directory of bundles, each named by its mechanism fingerprint:
 
     <store>/<fingerprint>/manifest.json   what it is, with a checksum of every file and of itself
-    <store>/<fingerprint>/words.txt       the vocabulary, UTF-8, one word a line
+    <store>/<fingerprint>/words.txt       the words that texts are read with, UTF-8, one a line
+    <store>/<fingerprint>/topics.json     of symbols that stand for texts: what is written for each, and its keywords
     <store>/<fingerprint>/<array>.bin     arrays, little-endian, C order; the manifest has dtype and shape
     <store>/<fingerprint>/<file>          files in a library's own format (Annoy's trees), mapped by that library
     <store>/<fingerprint>-<digits>/...    the same, built by another recipe
@@ -17,6 +18,7 @@ directories.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -33,7 +35,7 @@ from wordveil.crypto.private_files import find_exposure
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
-from wordveil.mechanisms.base import PRIVATE_WEIGHTS, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.base import PRIVATE_WEIGHTS, Mechanism, MechanismArtifact, TokenBatch, Topics
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.recovery import Recovery
@@ -102,7 +104,8 @@ def _describe(manifest: Mapping[str, Any]) -> str:
 KIND = content_store.Kind(
     "bundle", BundleError, "fingerprint", FORMAT_VERSION, "Build one with `wordveil build`.", _describe
 )
-_WORDS, _LISTS = "words.txt", "lists.bin"
+_WORDS, _TOPICS, _LISTS = "words.txt", "topics.json", "lists.bin"
+_TOPIC = ("passage", "keywords", "share")
 KEEP_ONLY = "keep_only"
 """Public file of a recipe that the section ``text`` names: the list to which the vocabulary is confined."""
 
@@ -169,17 +172,21 @@ class Bundle:
     """Verified, memory-mapped bundle.
 
     ``path``: its directory. ``fingerprint``: the mechanism's, 64 hexadecimal digits. ``manifest``: as written.
-    ``vocabulary``: the words. ``guarantee``: the certified constants of one token. ``mechanism``: ready to draw.
-    ``lists``: the public lists from which typed tokens are drawn, or None.
+    ``vocabulary``: the strings that are written for symbols: words, or passages. ``lexicon``: the words that texts are
+    read with: the vocabulary, unless symbols stand for texts. ``guarantee``: the certified constants of one token.
+    ``mechanism``: ready to draw. ``lists``: the public lists from which typed tokens are drawn, or None. ``topics``:
+    what symbols mean that stand for texts, or None.
     """
 
     path: Path
     fingerprint: str
     manifest: dict[str, Any]
     vocabulary: Vocabulary
+    lexicon: Vocabulary
     guarantee: WordGuarantee
     mechanism: Mechanism[Any]
     lists: PublicLists | None = None
+    topics: Topics | None = None
 
     @property
     def padding(self) -> bool:
@@ -213,7 +220,7 @@ class Bundle:
         ``widths``: the public number of tokens of each text column, if there are several.
         """
         problem = ""
-        if policy.pads != self.padding:
+        if policy.needs_padding != self.padding:
             built = "with" if self.padding else "without"
             problem = f"it was built {built} padding, and text.length is {policy.length}"
         elif policy.draws_types and self.lists is None:
@@ -296,6 +303,8 @@ def _fill(
     for name, write_to in built.files.items():
         write_to(draft / name)
         files[name] = {**content_store.sync_file(draft / name), "raw": True}
+    if built.topics is not None:
+        files[_TOPICS] = content_store.write_file(draft / _TOPICS, memoryview(_encode_topics(built.topics)))
     mechanism = MECHANISMS[recipe.mechanism]
     content = {
         "format_version": FORMAT_VERSION,
@@ -305,7 +314,7 @@ def _fill(
         "guarantee": asdict(built.guarantee),
         "padding": recipe.padding,
         "parameters": built.parameters,
-        "size": embedding.size,
+        "size": embedding.size if built.topics is None else len(built.topics.passages),
         "files": files,
     }
     package = MECHANISMS.package_of(recipe.mechanism)
@@ -343,15 +352,33 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     mechanism = MECHANISMS[content["mechanism"]].load(content["size"], content["parameters"], arrays, raw)
     check_draws(mechanism, manifest, path)
     fingerprint = manifest["fingerprint"]
+    lexicon = Vocabulary(pa.array(words, pa.string()))
+    topics = _decode_topics((path / _TOPICS).read_bytes()) if _TOPICS in content["files"] else None
     _LOGGER.debug("opened bundle %s at %s: %s over %d words", fingerprint, path, mechanism.name, len(words))
     return Bundle(
         path=path,
         fingerprint=fingerprint,
         manifest=manifest,
-        vocabulary=Vocabulary(pa.array(words, pa.string())),
+        vocabulary=lexicon if topics is None else Vocabulary(topics.passages),
         guarantee=WordGuarantee.from_dict(content["guarantee"]),
         mechanism=mechanism,
+        lexicon=lexicon,
         lists=PublicLists.from_bytes((path / _LISTS).read_bytes()) if _LISTS in content["files"] else None,
+        topics=topics,
+    )
+
+
+def _encode_topics(topics: Topics) -> bytes:
+    rows = zip(topics.passages.to_pylist(), topics.keywords.to_pylist(), topics.shares.tolist(), strict=True)
+    return content_store.encode_canonical(
+        {"topics": [{"passage": a, "keywords": b, "share": c.hex()} for a, b, c in rows]}
+    )
+
+
+def _decode_topics(data: bytes) -> Topics:
+    passages, keywords, shares = ([row[name] for row in json.loads(data)["topics"]] for name in _TOPIC)
+    return Topics(
+        pa.array(passages, pa.string()), pa.array(keywords, pa.string()), np.array([*map(float.fromhex, shares)])
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
@@ -29,7 +30,7 @@ from wordveil.measures.suitability import measure_suitability
 from wordveil.measures.text_distance import TextDistance, measure_distance
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.privacy.recovery import Recovery
+from wordveil.privacy.recovery import SUBJECT, Recovery
 from wordveil.text.slots import NgramModel
 from wordveil.text.types.typed import compile_finder
 from wordveil.version import __version__
@@ -69,7 +70,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
         # Files first: their faults are reported before training an embedding, which may start Spark.
         files = read_files(section.public_files, work.progress)
         embedding = _load_embedding(config, store.root, work, read)
-        fitted = files.fit(embedding.words)
+        fitted = files.fit(embedding.words, config.policy.language)
         work = replace(work, kept=work.kept or store.root / _PARTS)
         built = section.mechanism.build(
             embedding, section.settings, padding=recipe.padding, work=work, inputs=fitted.inputs
@@ -80,13 +81,19 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
             "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "source": embedding.source,
         }
-        frequencies = fitted.inputs.frequencies_of(embedding.size)
-        with load_built(section.mechanism, built, embedding.size) as mechanism:
+        frequencies = fitted.inputs.frequencies_of(embedding.size) if built.topics is None else built.topics.shares
+        suits: dict[str, Any] | None = None
+        with load_built(section.mechanism, built, len(frequencies)) as mechanism:
             work.progress("measuring what an attacker recovers")
             recovery = measure_recovery(mechanism, frequencies)
-            work.progress("measuring how the embedding suits the mechanism")
-            suits = measure_suitability(mechanism, embedding, section.settings, built.guarantee, frequencies)
-        path = bundles.write(store.root, embedding, built, recipe, provenance, recovery, asdict(suits))
+            if built.topics is not None and recovery is not None:
+                recovery = replace(recovery, of=SUBJECT)
+            if built.topics is None:
+                work.progress("measuring how the embedding suits the mechanism")
+                suits = asdict(
+                    measure_suitability(mechanism, embedding, section.settings, built.guarantee, frequencies)
+                )
+        path = bundles.write(store.root, embedding, built, recipe, provenance, recovery, suits)
         work.forget()
         store.save(path)
         work.progress("compiling what texts are read with, which takes half a minute once on a machine")
@@ -158,7 +165,7 @@ def open_parts(config: Config, work: BuildContext | None = None, read: ReadPairs
     work = work or BuildContext()
     files = read_files(section.public_files, work.progress)
     embedding = _load_embedding(config, store, work, read)
-    fitted = files.fit(embedding.words)
+    fitted = files.fit(embedding.words, config.policy.language)
     with suppress(OSError):
         (store / _COMPARED).mkdir(parents=True, exist_ok=True)
     if os.access(store / _COMPARED, os.W_OK):
@@ -224,14 +231,25 @@ def find_once(config: Config) -> FindBundle:
     return cache(partial(find_bundle, config))
 
 
-def find_recovery(config: Config, fingerprint: str) -> Recovery | None:
-    """Find the share of words that an attacker recovers from the configuration's bundle, if it has that fingerprint."""
+@dataclass(frozen=True)
+class PublishedFacts:
+    """Facts of a bundle that a manifest repeats.
+
+    ``recovery``: what an attacker recovers, or None. ``topics``: what symbols of whole texts mean, by number.
+    """
+
+    recovery: Recovery | None = None
+    topics: tuple[dict[str, str], ...] = ()
+
+
+def find_facts(config: Config, fingerprint: str) -> PublishedFacts:
+    """Find the public facts of the configuration's bundle, if it has that fingerprint."""
     with suppress(WordveilError):
         bundle = find_bundle(config)
         # Weights that the private corpus trained recover words of it: that is not published.
         if bundle is not None and bundle.fingerprint == fingerprint and not bundle.mechanism.private_weights:
-            return bundle.recovery
-    return None
+            return PublishedFacts(bundle.recovery, bundle.topics.describe() if bundle.topics else ())
+    return PublishedFacts()
 
 
 def find_ngrams(config: Config) -> NgramModel | None:

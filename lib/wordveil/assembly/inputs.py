@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts import ngram_model
 from wordveil.artifacts.bundle import KEEP_ONLY, name_setting
+from wordveil.assembly.passages import digest_passages, fit_passages, passages_exist, read_passages
 from wordveil.assembly.word_tables import (
     CASE,
     FittedWords,
@@ -59,8 +60,8 @@ class PublicFiles:
     sources: Mapping[str, str]
     contents: Mapping[str, Any]
 
-    def fit(self, words: pa.StringArray) -> FittedInputs:
-        """Bring the contents into the order of an embedding's words, which are distinct.
+    def fit(self, words: pa.StringArray, language: str = "en") -> FittedInputs:
+        """Bring the contents into the order of an embedding's words, which are distinct and of ``language``.
 
         Raises :class:`PublicFileError`, :class:`EmbeddingError` or :class:`GeneratorError` if the words differ too
         much.
@@ -69,7 +70,7 @@ class PublicFiles:
         notes: list[str] = []
         for name, content in self.contents.items():
             kind = _KINDS[name]
-            target_words = FittedWords(words, name, self.sources[name], notes)
+            target_words = FittedWords(words, name, self.sources[name], notes, language)
             fitted[kind.input] = kind.fit(content, target_words)
         return FittedInputs(PublicInputs(**fitted), tuple(notes))
 
@@ -324,6 +325,13 @@ _KINDS = {
         lambda model, _: ngram_model.bigrams_of(model),
         lambda source, setting: _read_model(source, setting, lambda _: None).digest,
         lambda source: source == ngram_model.DEMO or Path(source).exists(),
+    ),
+    "passages": _Kind(
+        "passages",
+        lambda source, setting, _: read_passages(source, setting),
+        fit_passages,
+        digest_passages,
+        passages_exist,
     ),
     "model": _Kind("generator", _read_generator, _fit_generator),
     "merge": _Kind(

@@ -179,12 +179,13 @@ CASE = "Words are compared exactly: the case of letters counts."
 
 @dataclass(frozen=True)
 class FittedWords:
-    """Words that a file is fitted to, and the notes on it."""
+    """Words that a file is fitted to, and the notes on it. ``language``: theirs, as a code of ISO 639-1."""
 
     words: pa.StringArray
     name: str
     source: str
     notes: list[str]
+    language: str = "en"
 
     def __len__(self) -> int:
         return len(self.words)

@@ -352,7 +352,7 @@ def _test_metric(subject: _Subject) -> Iterator[Finding]:
     """Test the bound that grows with distance: exact for pairs of a table; for noise, the diameter."""
     guarantee, space = subject.bundle.guarantee, subject.space
     claim = "The loss between two symbols is at most epsilon times their distance, plus the slack."
-    if guarantee.metric.name == "discrete":
+    if guarantee.metric.is_discrete:
         return
     if space.space is None:
         why = "The embedding is not at hand, and the bundle of a table stores no points."

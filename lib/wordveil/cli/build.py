@@ -17,7 +17,9 @@ from wordveil.cli.tables import NOT_MEASURED, recovery_facts
 if TYPE_CHECKING:
     from wordveil.artifacts.bundle import Bundle
     from wordveil.embeddings.training.poincare import ReadPairs
+    from wordveil.mechanisms.base import Topics
 
+_SHOWN = 20  # subjects
 FIGURES_NOTE = (
     "stay: words that stay themselves, each word of the vocabulary counted once. Where all words are equally likely an "
     "attacker recovers at least as many. All figures are of public words: `wordveil docs figures`."
@@ -67,6 +69,9 @@ def build(
 def _print_bundle(bundle: Bundle) -> None:
     print_table("Bundle", {**_bundle_facts(bundle), **recovery_facts(bundle.recovery)}, bundle.manifest["notes"])
     suits = bundle.suitability
+    if bundle.topics:
+        print_rows(_topic_table(bundle.topics))
+        return
     print_table("Embedding", suitability_facts(suits))
     if suits and suits["epsilons"]:
         print_rows(epsilon_table(suits, bundle.guarantee.nominal_epsilon))
@@ -75,13 +80,25 @@ def _print_bundle(bundle: Bundle) -> None:
         print_note(warning)
 
 
+def _topic_table(topics: Topics) -> ResultTable:
+    """Make the table of subjects, the most frequent in public text first."""
+    table = ResultTable(f"Subjects: {_SHOWN} of {len(topics.shares)}, the most frequent in the public passages first")
+    for heading in ("subject", "share", "what is written", "telling words"):
+        table.add_column(heading)
+    for symbol in sorted(range(len(topics.shares)), key=lambda symbol: -topics.shares[symbol])[:_SHOWN]:
+        row = (topics.passages[symbol].as_py(), topics.keywords[symbol].as_py())
+        table.add_row(str(symbol), f"{topics.shares[symbol]:.2%}", *row)
+    return table
+
+
 def _bundle_facts(bundle: Bundle) -> dict[str, Any]:
     guarantee = bundle.guarantee
     return {
         "mechanism": bundle.mechanism.name,
         "fingerprint": bundle.fingerprint,
         "path": str(bundle.path),
-        "words": bundle.vocabulary.size,
+        "words": bundle.lexicon.size,
+        **({"subjects": bundle.vocabulary.size} if bundle.topics else {}),
         "bytes": bundle.payload_bytes,
         "search": bundle.mechanism.search,
         "search_recall": bundle.mechanism.search_recall,

@@ -89,6 +89,7 @@ def plan(
 
     config = call.config
     check_text(text, compare=compare, against=against)
+    _check_unit(config, compare=compare, against=against)
     find = find_once(config)
     find_trials = find_trials_once(config.policy, find)
     with show_status() as progress:
@@ -134,6 +135,18 @@ def _add_sampled(
     with job_errors("nothing was planned"):
         runs_left = forecast_runs(session(), config.budget, config.ledger, config.release)
     return replace(add_typical(plan, preview.sample, find_trials, config.policy), runs_left=runs_left)
+
+
+def _check_unit(config: Config, *, compare: bool, against: str | None) -> None:
+    """Raise :class:`ConfigError` for questions about words if the mechanism draws whole texts."""
+    if not config.mechanism.mechanism.draws_texts:
+        return
+    if against is not None:
+        problem = f"{config.mechanism.name} draws a whole text: two texts cost epsilon, or nothing if they have one "
+        raise usage_error("--against", against[:80], f"{problem}subject. Show the subject of each with --text.")
+    if compare:
+        problem = f"{config.mechanism.name} draws a whole text, and the others draw words. Show --text under each."
+        raise usage_error("--compare", "", problem)
 
 
 def check_text(text: str | None, *, compare: bool, against: str | None = None) -> None:

@@ -12,6 +12,7 @@ from wordveil.cli.tables import number
 from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Relation
+from wordveil.text.choices import DrawnUnit
 
 if TYPE_CHECKING:
     from wordveil.measures.comparison import SentenceComparison, SentencePreview
@@ -56,6 +57,16 @@ def linkage_fact(plan: Plan) -> str:
             f"no forecast {why}. Anyone with the candidate originals can match nearly every record of usual length, "
             "wherever a text stays useful: `wordveil evaluate` measures it"
         )
+    if plan.unit != DrawnUnit.WORD and plan.epsilon_pure is not None:
+        from wordveil.evaluation.linkage import bound_linkage  # it loads SciPy
+
+        (share,) = linkage.linked.values()
+        bound = bound_linkage(plan.epsilon_pure, linkage.candidates)
+        return (
+            f"anyone to whom {linkage.candidates:,} candidate originals are equally likely finds the right one for "
+            f"{share:.2%} of the records, by the best attack for {bound:.1%} at most"
+        )
+    word = f"{plan.unit}s" if plan.unit != DrawnUnit.WORD else "words"
     word = "different words" if plan.composition == Composition.DISTINCT else "words"
     shares = " and ".join(
         f"{share:.0%} of the records of {words} {word}" + " (the sample's median)" * (words == linkage.typical)
@@ -81,16 +92,24 @@ _FITTING = {
 
 def plan_facts(plan: Plan) -> dict[str, str]:
     """Make the rows of the table of a plan."""
-    hidden = plan.tokens is not None
+    hidden, is_whole = plan.tokens is not None, plan.unit != DrawnUnit.WORD
     word = "distinct word of a record" if plan.composition == Composition.DISTINCT else "token"
     of = "that pays for" if plan.composition == Composition.CORPUS else "of"
     unit = f"a record {of} {plan.tokens} tokens" if hidden else f"a {word} (the length is public)"
+    if is_whole:
+        unit = (
+            f"a {plan.unit}"
+            if not hidden
+            else "a record"
+            if plan.tokens == 1
+            else f"a record of {plan.tokens} {plan.unit}s"
+        )
     facts = {
         "linked": linkage_fact(plan),
         "release": plan.release,
         "input": plan.input,
         "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
-        "mechanism": f"{plan.mechanism}, epsilon {tables.price_plan(plan)} for each token",
+        "mechanism": f"{plan.mechanism}, epsilon {tables.price_plan(plan)}{'' if is_whole else ' for each token'}",
         "bundle": plan.bundle or "none yet",
         "largest distance": number(plan.diameter),
         "composition": tables.COMPOSED.get(plan.composition, plan.composition),
@@ -102,7 +121,7 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         else "none: unbounded for any two texts",
     }
     if hidden and plan.composition in tables.COMPOSED and plan.epsilon_bound is not None and plan.tokens:
-        facts["epsilon of a token"] = number(plan.epsilon_bound / plan.tokens)
+        facts[f"epsilon of a {plan.unit if is_whole else 'token'}"] = number(plan.epsilon_bound / plan.tokens)
     if plan.delta:
         facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
     for scope in plan.fitting | plan.runs_left:
@@ -113,7 +132,7 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         facts |= tables.recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
     if plan.has_records is not None:
         facts["records to read"] = "some" if plan.has_records else "none"
-    if hidden and plan.output_words:
+    if hidden and plan.output_words and not is_whole:
         facts |= tables.length_facts(plan.output_words)
     return facts
 
@@ -121,7 +140,7 @@ def plan_facts(plan: Plan) -> dict[str, str]:
 def plan_notes(plan: Plan) -> list[str]:
     """Make the notes of a plan."""
     notes = [plan.bundle_problem] if plan.bundle_problem else []
-    if plan.tokens is not None and plan.output_words and plan.output_words[0].mean >= 1:
+    if plan.tokens is not None and plan.unit == DrawnUnit.WORD and plan.output_words and plan.output_words[0].mean >= 1:
         notes.append(tables.LENGTH_NOTE)
     if plan.bundle is None:
         notes.append("prices need the embedding's diameter, which is in the bundle: run `wordveil build` first.")
@@ -215,7 +234,9 @@ def _print_sentence(sentence: SentencePreview) -> None:
     refused = f"refused: {sentence.reason}"
     after = refused if sentence.output is None else sentence.output or "(the empty text)"
     print_table("Sentence", {"before": sentence.text, "after": after}, [tables.SENTENCE_NOTE])
-    if sentence.tokens:
+    if sentence.subjects:
+        print_table("Subject", sentence.subjects)
+    elif sentence.tokens:
         print_rows(tables.token_table(sentence.tokens))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wordveil.cli.output import ResultTable, print_note, print_rows, print_table
 from wordveil.cli.tables import ALONE_NOTE, number, price_epsilon, recovery_facts, show_figure, show_reasons, show_value
 from wordveil.errors import GateError
+from wordveil.privacy.guarantees import TEXTS
 from wordveil.privacy.recovery import Recovery
 
 if TYPE_CHECKING:
@@ -53,15 +54,17 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
             facts["stale"] = f"{report.stale:,}: the edit is over a budget, the last version stays"
     if report.input_version is not None:
         facts["input version"] = str(report.input_version)
+    is_whole = report.metric.startswith(f"{TEXTS}:")
+    unit = "text" if is_whole else "token"
     pure = "none: unbounded for any two texts" if report.released else "nothing released"
     return facts | {
         "records": f"{report.records:,}",
         "released": f"{report.released:,}",
         "quarantined": show_reasons(report.quarantined),
-        "tokens drawn": f"{report.tokens:,}",
-        **padding_facts(report.padding_as_words),
+        f"{unit}s drawn": f"{report.tokens:,}",
+        **({} if is_whole else padding_facts(report.padding_as_words)),
         "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
-        "epsilon a token": price_epsilon(report.epsilon, report.metric),
+        f"epsilon a {unit}": price_epsilon(report.epsilon, report.metric),
         "epsilon a record": f"{_show_span(report.epsilon_bound)} between texts related by {report.relation}"
         if report.epsilon_bound
         else "nothing released",
@@ -69,7 +72,7 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         **({"delta a record": f"{report.delta:.3g} at most"} if report.delta else {}),
         **recovery_facts(Recovery.from_dict(report.recovery) if report.recovery else None),
         "exposes": ", ".join(report.exposes) or "nothing",
-        "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s: the whole job",
+        "speed": f"{report.tokens_per_second:,.0f} {unit}s a second, {report.seconds:.1f} s: the whole job",
         "run": report.run_id,
         "output": report.output,
     }

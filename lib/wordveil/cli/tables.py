@@ -7,9 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.output import ResultTable
-from wordveil.privacy.guarantees import CORPUS_METRIC
+from wordveil.privacy.guarantees import CORPUS_METRIC, TEXTS
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.report.values import show_recovered, show_share
+from wordveil.text.choices import DrawnUnit
 
 if TYPE_CHECKING:
     from wordveil.measures.comparison import MechanismLine, SentenceComparison
@@ -89,11 +90,12 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
         cut = _share(suggested["cut"], sample.released)
         facts["suggested n_max"] = f"{suggested['n_max']:,}, the p95 rounded up; {cut} cut"
         facts["epsilon of a record at that"] = number(suggested["epsilon_bound"])
-    kept = sample.keep_rate
-    facts["expected keep-rate"] = (
-        "no known words" if kept is None else f"{kept:.1%} of {sample.keep_draws:,} known words stay"
+    kept, is_whole = sample.keep_rate, sample.unit != DrawnUnit.WORD
+    stays = f"{sample.unit}s keep their subject" if is_whole else "known words stay"
+    facts["expected keep-rate"] = "no known words" if kept is None else f"{kept:.1%} of {sample.keep_draws:,} {stays}"
+    facts["speed"] = (
+        f"{sample.tokens_per_second:,.0f} {f'{sample.unit}s' if is_whole else 'tokens'} a second on one core"
     )
-    facts["speed"] = f"{sample.tokens_per_second:,.0f} tokens a second on one core"
     facts["core-hours, this table"] = _hours(figures["core_hours"])
     facts["core-hours, a million records"] = _hours(figures["core_hours_a_million"])
     return facts
@@ -204,8 +206,12 @@ def price_epsilon(epsilon: float, metric: str) -> str:
     name = metric.partition(":")[0]
     if name == CORPUS_METRIC:
         return f"{epsilon:g} between any two corpora"
-    per = "between any two words" if name == "discrete" else " ".join(filter(None, ("per unit of", name, "distance")))
-    return f"{epsilon:g} {per}"
+    if name in _PAIRS:
+        return f"{epsilon:g} between any two {_PAIRS[name]}"
+    return f"{epsilon:g} {' '.join(filter(None, ('per unit of', name, 'distance')))}"
+
+
+_PAIRS = {"discrete": "words", TEXTS: "texts"}
 
 
 def price_plan(plan: Plan) -> str:
@@ -219,19 +225,21 @@ def price_plan(plan: Plan) -> str:
 
 
 def recovery_facts(recovery: Recovery | None) -> dict[str, str]:
-    """Make the rows on an attacker's recovery of single words; ``recovery`` is None for a bundle without it."""
+    """Make the rows on an attacker's recovery of words or subjects; ``recovery`` is None for a bundle without it."""
     if recovery is None:
         return {"words recovered": NOT_MEASURED}
+    of = recovery.of
+    often, rare = (_recovered(prior, of) for prior in (recovery.frequency, recovery.uniform))
     return {
-        "words recovered": f"an attacker who knows word frequencies recovers {_recovered(recovery.frequency)}",
-        "rare words too": f"where all words are equally likely, an attacker recovers {_recovered(recovery.uniform)}",
+        f"{of}s recovered": f"an attacker who knows {of} frequencies recovers {often}",
+        f"rare {of}s too": f"where all {of}s are equally likely, an attacker recovers {rare}",
     }
 
 
-def _recovered(prior: PriorRecovery) -> str:
+def _recovered(prior: PriorRecovery, of: str) -> str:
     once, last = prior.after[0], prior.after[-1]
-    shown = f"{show_recovered(once)} of the words (without looking: {show_share(prior.before)})"
-    return shown if last is once else f"{shown}; after {last.draws} draws of one word {show_recovered(last)}"
+    shown = f"{show_recovered(once)} of the {of}s (without looking: {show_share(prior.before)})"
+    return shown if last is once else f"{shown}; after {last.draws} draws of one {of} {show_recovered(last)}"
 
 
 def number(value: float | None) -> str:

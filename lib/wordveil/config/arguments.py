@@ -34,7 +34,8 @@ def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tu
     if faults or source is None or text is None:
         raise ConfigError("arguments", faults)
     widths = text.widths(source.texts) if len(source.texts) > 1 else ()
-    return source, TextPolicy(**text.policy_settings(source.texts)), TextColumns(source.text_names, widths)
+    chosen = TextPolicy(**text.policy_settings(source.texts))
+    return source, chosen, TextColumns(source.text_names, widths, symbols=not chosen.draws_words)
 
 
 def parse_release(name: str, source: str = "arguments", where: str = "release") -> str:

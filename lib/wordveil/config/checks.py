@@ -31,9 +31,10 @@ from wordveil.input.locations import SCHEME
 from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.relations import column_exposure
+from wordveil.records.schema import SYMBOLS
 from wordveil.release.budgets import STALE, ReleaseFacts, find_budget_faults
 from wordveil.release.rules import find_gate_faults, output_exposes
-from wordveil.text.choices import Length, OtherLanguage, Slots
+from wordveil.text.choices import DrawnUnit, Length, OtherLanguage, Slots
 from wordveil.text.draft import DraftPolicy
 from wordveil.text.policy import TextPolicy, find_context_faults, find_policy_faults
 
@@ -107,12 +108,45 @@ def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
     if text and text.keep_only and "model" in mechanism.settings_type.input_files:
         problem = "confines the vocabulary, and a generator writes with the words that it was trained with. Remove it."
         yield Fault("text.keep_only", shown_value(text.keep_only), problem)
+    if text:
+        yield from _unit_faults(mechanism, text, sections.input.source() if sections.input else None)
     if text and mechanism.reads_context:
         # Such a mechanism reads the words around a position, which these settings would hide from it.
         chosen = text.chosen_settings()
         for name, problem in find_context_faults(mechanism.name, DraftPolicy(**chosen)):
             yield Fault(f"text.{name}", str(chosen[name]), problem)
     yield from _corpus_faults(mechanism, sections)
+
+
+def find_place_faults(passages: str, places: Mapping[str, str | None]) -> Iterator[Fault]:
+    """List public passages that lie in places, by setting, where a job reads or writes texts of records."""
+    for name, place in places.items():
+        if place and f"{passages.rstrip('/')}/".startswith(f"{place.rstrip('/')}/"):
+            problem = (
+                f"is {name}, or inside it: passages are written as they are, and must be public. Name public texts."
+            )
+            yield Fault("mechanism.passages", passages, problem)
+
+
+def _unit_faults(mechanism: type[Mechanism[Any]], text: TextSection, source: Source | None) -> Iterator[Fault]:
+    """List a policy that draws words under a mechanism whose symbols stand for texts, and the other way round.
+
+    Also lists columns of the input with the name of one that is added.
+    """
+    unit = text.chosen_settings().get("unit", DrawnUnit.WORD)
+    if mechanism.draws_texts and unit == DrawnUnit.WORD:
+        problem = (
+            f"contradicts mechanism.name: {mechanism.name}, which draws one symbol for a whole text and copies nothing "
+            "of it. Set text: {profile: passages}."
+        )
+        yield Fault("text.profile", text.profile, problem)
+    if unit != DrawnUnit.WORD and not mechanism.draws_texts:
+        problem = "needs a mechanism whose symbols stand for texts. Set mechanism.name: passages, or another profile."
+        yield Fault("text.profile", text.profile, problem)
+    for name in (source.id, *source.keep) if source and unit != DrawnUnit.WORD else ():
+        if fold_name(name) == SYMBOLS:
+            problem = "is what profile: passages adds. Rename the column in a view of the input."
+            yield Fault("input", name, problem)
 
 
 def _corpus_faults(mechanism: type[Mechanism[Any]], sections: Sections) -> Iterator[Fault]:

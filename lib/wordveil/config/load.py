@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from wordveil.artifacts.bundle import KEEP_ONLY, Recipe
-from wordveil.config.checks import Sections, find_contradictions
+from wordveil.config.checks import Sections, find_contradictions, find_place_faults
 from wordveil.config.credential_checks import find_credential_faults
 from wordveil.config.evaluation import EvaluationSection, find_author
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, AnyMechanism, check_misnamed
@@ -91,7 +91,8 @@ class Config(Section):
     def text_columns(self) -> TextColumns:
         """Text columns of the output."""
         names = self.source.text_names
-        return TextColumns(names, self.text.widths(names) if len(names) > 1 else ())
+        widths = self.text.widths(names) if len(names) > 1 else ()
+        return TextColumns(names, widths, symbols=not self.policy.draws_words)
 
     @property
     def sentence_policy(self) -> TextPolicy:
@@ -154,6 +155,16 @@ class Config(Section):
         assert self.ledger is not None
         return ReleaseHome(self.release, self.source.id, self.output, self.ledger)
 
+    @property
+    def places(self) -> dict[str, str | None]:
+        """Places of texts of records, read or written, by setting."""
+        return {
+            "input.path": self.input.path,
+            "output.path": self.output.path,
+            "output.public": self.output.public,
+            "ledger.path": self.ledger.path if self.ledger else None,
+        }
+
     def recipe(self, embedding_digest: str, file_digests: Mapping[str, str] = NO_DIGESTS) -> Recipe:
         """Make the recipe that the bundle must have.
 
@@ -166,7 +177,7 @@ class Config(Section):
         return Recipe(
             mechanism=self.mechanism.name,
             settings=self.mechanism.recipe,
-            padding=self.policy.pads,
+            padding=self.policy.needs_padding,
             embedding=names["embedding"],
             embedding_digest=embedding_digest,
             inputs={
@@ -208,6 +219,8 @@ def parse_config(
     known = {where for fault in all_faults for where in (fault.where, fault.where.partition(".")[0])}
     others = find_contradictions(_sound_sections(raw, directory))
     all_faults.extend(fault for fault in others if fault.where not in known)
+    if config is not None and (passages := getattr(config.mechanism, "passages", None)):
+        all_faults.extend(find_place_faults(passages, config.places))
     if all_faults or config is None:
         raise ConfigError(source, sorted(set(all_faults), key=lambda fault: (_order(fault.where), fault.where)))
     return config
@@ -246,9 +259,9 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ("input.text", "empty"): "is empty. Name the column that holds the text.",
     ("mechanism.public", "missing"): (
         "is required: set `public: true` if the embedding, its vocabulary and its index, and all frequencies, "
-        "similarities, pairs, classes and n-grams that this section names, were made without the private corpus, and a "
-        "generator as well, unless corpus: private says otherwise. What is made from the corpus leaks it: use another "
-        "embedding, or another file."
+        "similarities, pairs, classes, n-grams and passages that this section names, were made without the private "
+        "corpus, and a generator as well, unless corpus: private says otherwise. What is made from the corpus leaks "
+        "it: use another embedding, or another file."
     ),
     ("mechanism.public", "literal_error"): (
         "only `public: true` can be used: an embedding, frequencies, similarities, pairs, classes, n-grams or "

@@ -32,6 +32,7 @@ from wordveil.config.paths import (
     Location,
     MergePath,
     ModelPath,
+    PassagesPath,
     WrittenPath,
 )
 from wordveil.config.schema import Section
@@ -50,6 +51,7 @@ _FILE_TYPES = {
     "pairs": ModelPath,
     "merge": MergePath,
     "written": WrittenPath,
+    "passages": PassagesPath,
 }
 """The types of settings that name public files; :data:`Location` for others."""
 
@@ -96,7 +98,8 @@ class MechanismSection(Section):
     """
     public: Literal[True]
     """States that nothing named in this section was made from the private corpus: the embedding with its vocabulary and
-    index, frequencies, similarities, pairs, classes and n-grams; and a generator, unless ``corpus`` says otherwise.
+    index, frequencies, similarities, pairs, classes, n-grams and passages; and a generator, unless ``corpus`` says
+    otherwise.
     """
     name: str
     """The mechanism."""

@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from wordveil.artifacts.ngram_model import DEMO
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.input.locations import SCHEME, make_absolute
-from wordveil.mechanisms.inputs import ANY, ORDINARY, SENSITIVE
+from wordveil.mechanisms.inputs import ANY, ORDINARY, SENSITIVE, WORDNET
 
 WORDFREQ, STOP_WORDS = "wordfreq:", "stop-words:"
 """Beginnings of the names of lists in packages, which are no paths."""
@@ -86,5 +86,7 @@ FrequenciesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(is
 """The place of a table, or the name of a list of the package wordfreq, such as ``wordfreq:de``."""
 MergePath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, shipped=(SENSITIVE,))]
 """The place of a table, or ``sensitive``, the list that comes with the package."""
+PassagesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, shipped=(WORDNET,))]
+"""The place of a file of public texts, or ``wordnet``, those that come with the package."""
 WrittenPath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, shipped=(ORDINARY, ANY))]
 """The place of a list, or what the package's lists say: ``ordinary``; or ``any``."""

@@ -187,6 +187,7 @@ class TextSection(Section):
     """
     stop_word_capitals: Annotated[choices.StopWordCapitals, FromValue] | None = None
     articles: Annotated[choices.Articles, FromValue] | None = None
+    unit: Annotated[choices.DrawnUnit, FromValue] | None = None
     length: Annotated[choices.Length, FromValue] | None = None
     n_max: one_or_several(Tokens, dict[Name, Tokens]) | None = None  # type: ignore[valid-type]
     """The public number of tokens under ``pad`` and ``sample``. Of several text columns each has this number, or its
@@ -214,8 +215,15 @@ class TextSection(Section):
     all others are words outside it.
     """
 
+    @property
+    def _draws_texts(self) -> bool:
+        """True if one symbol is drawn for a whole text, whose number of tokens is 1."""
+        return self.profile == choices.Profile.PASSAGES and self.unit in (None, choices.DrawnUnit.TEXT)
+
     def widths(self, names: Sequence[str]) -> tuple[int, ...]:
         """List the public numbers of tokens of the text columns ``names``; empty if none is set."""
+        if self._draws_texts:
+            return (1,) * len(names)
         if self.n_max is None:
             return ()
         if isinstance(self.n_max, int):
@@ -253,6 +261,8 @@ class TextSection(Section):
             chosen["n_max"] = sum(self.n_max.values())
         elif self.n_max is not None:
             chosen["n_max"] = self.n_max * len(names)
+        elif self.profile == choices.Profile.PASSAGES:
+            chosen["n_max"] = len(names) if self._draws_texts else None
         settings: dict[str, Any] = {**profile, **chosen}
         if settings.get("stop_words", choices.StopWords.HIDE) != choices.StopWords.HIDE:
             language = settings.get("language", DraftPolicy.language)

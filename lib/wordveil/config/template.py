@@ -270,6 +270,9 @@ input:
 {left}
 
 mechanism:
+  # Each word is drawn: detail for classifiers, and anyone with the originals links most records of usual length. For
+  # one loss a record, hard to link, written as a public sentence on its subject, take the sections mechanism and text
+  # of the mechanism passages (`wordveil docs mechanisms`).
   name: tree        # `wordveil docs mechanisms` compares all
   clusters: [500]   # of related words: nobody tells the words of one cluster apart, 20 at least
   classes: stop-words:en   # no cluster has both stop-words and other words; needs wordveil[languages] unless it is en

@@ -30,6 +30,7 @@ and types: anyone with the originals of real records links more of them, not few
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -331,6 +332,15 @@ class LinkageForecast:
     half: int | None
     is_exact: bool = True
     typical: int | None = None
+
+
+def bound_linkage(loss: float, candidates: int) -> float:
+    """Bound the probability of naming a record's original among equally likely ``candidates``, whatever is known.
+
+    ``loss``: between any two of them, in nats. By Bayes' theorem, with each other candidate's likelihood at least
+    ``exp(-loss)`` times that of the original.
+    """
+    return 1.0 / (1.0 + (candidates - 1) * math.exp(-loss))
 
 
 class LinkageTrials:

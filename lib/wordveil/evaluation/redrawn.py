@@ -211,7 +211,7 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
     """
     bundle, policy = system.bundle, system.policy
     mechanism = bundle.mechanism
-    codec = ColumnsCodec(ONE_TEXT, policy, bundle.vocabulary, system.ngrams, bundle.lists)
+    codec = ColumnsCodec(ONE_TEXT, policy, bundle, system.ngrams)
     column = pa.array(texts, pa.string())
     accepted = _find_accepted(codec, column, policy, mechanism.max_tokens)
     encoded = codec.encode([column.take(pa.array(accepted))])

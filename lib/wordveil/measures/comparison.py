@@ -25,16 +25,17 @@ from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.search import Candidate, FigureCache, Matcher, find_epsilon, make_candidate, round_within
 from wordveil.measures.token_draws import as_record, spread_words, write_tokens
-from wordveil.mechanisms.base import Mechanism, MechanismArtifact
+from wordveil.mechanisms.base import Mechanism, MechanismArtifact, Topics
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.records.codec import draw_shown, write_words
+from wordveil.records.codec import ColumnsCodec, draw_shown, write_words
+from wordveil.records.columns import ONE_TEXT
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, UNKNOWN_COLUMN, WORDS_COLUMN
-from wordveil.text.choices import Length, Output, Refused
+from wordveil.text.choices import DrawnUnit, Length, Output, Refused
 from wordveil.text.codec import Codec, TokenReading
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
@@ -53,7 +54,9 @@ class SentencePreview:
 
     ``output``: the sanitised sentence; None if it is refused, for ``reason``. ``words``, ``unknown``: words of the
     sentence, and those outside the vocabulary. ``written``: words of the output, to which padding may add. ``tokens``:
-    interpretation of each token of the sentence. Counts are 0, and ``tokens`` is empty, if the sentence is refused.
+    interpretation of each token of the sentence, if words are drawn. ``subjects``: telling words of the sentence's own
+    subject and of the drawn one, by name, if one is drawn for the whole. Counts are 0, and ``tokens`` and ``subjects``
+    are empty, if the sentence is refused.
     """
 
     text: str
@@ -63,6 +66,7 @@ class SentencePreview:
     unknown: int
     written: int
     tokens: list[TokenReading] = field(default_factory=list)
+    subjects: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -77,15 +81,23 @@ def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: Ngram
     (batch,) = sanitiser.sanitise(pa.RecordBatch.from_pydict(columns))
     (row,) = batch.to_pylist()
     output = row["text"]
-    return SentencePreview(
-        text,
-        output,
-        row["reason"],
-        row[WORDS_COLUMN] or 0,
-        row[UNKNOWN_COLUMN] or 0,
-        len((output or "").split()),
-        Codec(policy, bundle.vocabulary, model, bundle.lists).explain(text) if output is not None else [],
-    )
+    tokens: list[TokenReading] = []
+    subjects: dict[str, str] = {}
+    if output is not None and bundle.topics is not None:
+        own = ColumnsCodec(ONE_TEXT, policy, bundle, model).encode([pa.array([text], pa.string())]).columns[0].ids
+        names = [f"subject of sentence {number + 1}" for number in range(len(own))]
+        if policy.unit == DrawnUnit.TEXT:
+            own = np.append(own, bundle.vocabulary.lookup(pa.array([output], pa.string())))
+            names = ["the subject of the sentence", "the subject that was drawn"]
+        subjects = {name: _name_subject(bundle.topics, int(symbol)) for name, symbol in zip(names, own, strict=True)}
+    elif output is not None:
+        tokens = Codec(policy, bundle.lexicon, model, bundle.lists).explain(text)
+    counts = (row[WORDS_COLUMN] or 0, row[UNKNOWN_COLUMN] or 0, len((output or "").split()))
+    return SentencePreview(text, output, row["reason"], *counts, tokens, subjects)
+
+
+def _name_subject(topics: Topics, symbol: int) -> str:
+    return str(topics.keywords[symbol]) if symbol < len(topics.keywords) else "none: no known word"
 
 
 def preview_default(bundle: Bundle, policy: TextPolicy, model: NgramModel | None = None) -> SentencePreview | None:

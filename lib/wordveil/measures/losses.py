@@ -191,6 +191,8 @@ def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
     words.
     """
     words = bundle.vocabulary.array.to_pylist()
+    if bundle.topics is not None:  # symbols stand for texts, and no distance between words matters
+        embedding = None
     if embedding is not None and embedding.words.to_pylist() != words:
         raise ValueError(f"Expected an embedding with the bundle's {len(words):,} words, in their order.")
     symbols = SymbolSpace(len(words), bundle.padding, bundle.guarantee, words)

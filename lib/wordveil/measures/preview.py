@@ -30,7 +30,7 @@ from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.schema import REASON_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS, split_reasons
 from wordveil.scores.counts import Bin, count_bins
-from wordveil.text.choices import Length, Refused, UnknownWords
+from wordveil.text.choices import DrawnUnit, Length, Refused, UnknownWords
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
@@ -67,7 +67,8 @@ class Sample:
     longer and shorter than ``n_max``, in any of several columns; None if the policy does not pad. ``suggested``:
     another ``n_max``; None if the policy has none, or there are several text columns. ``tokens``: tokens that the job
     would charge. ``keep_rate``: share of known words to be replaced that stay themselves, in ``keep_draws`` draws; None
-    without such words. ``columns``: lengths by column, if there are several.
+    without such words; of texts that are drawn whole, those that keep their subject. ``columns``: lengths by column, if
+    there are several. ``unit``: what is drawn.
 
     ``tokens_per_second`` and ``seconds`` (cutting all records into words, and drawing ``tokens``) are of one core of
     this machine, by processor time, so that a busy machine does not count.
@@ -91,6 +92,7 @@ class Sample:
     tokens_per_second: float
     seconds: float
     columns: tuple[ColumnSample, ...] = ()
+    unit: str = DrawnUnit.WORD
 
     @property
     def unknown_rate(self) -> float | None:
@@ -219,7 +221,8 @@ def inspect(
     emptied = {
         reason: n for reason, n in encoded.reasons.items() if policy.refused == "empty" and reason in TEXT_REASONS
     }
-    pads, lengths = policy.pads, _measure_quantiles(encoded.lengths)
+    pads = policy.pads and policy.draws_words
+    lengths = _measure_quantiles(encoded.lengths)
     widths = np.array([column_policy.n_max or 0 for column_policy in columns.split_policy(policy)])
     several = len(columns.names) > 1
     return Sample(
@@ -235,7 +238,7 @@ def inspect(
         cut=int((encoded.columns > widths).any(axis=1).sum()) if pads else None,
         padded=int((encoded.columns < widths).any(axis=1).sum()) if pads else None,
         suggested=suggest_length(encoded.lengths, lengths.p95, bundle.mechanism.max_tokens)
-        if lengths and policy.n_max and not several
+        if lengths and policy.n_max and policy.draws_words and not several
         else None,
         tokens=tokens,
         keep_rate=keep_rate.rate,
@@ -243,6 +246,7 @@ def inspect(
         tokens_per_second=speed,
         seconds=encoded.seconds + tokens / speed,
         columns=tuple(_column_samples(encoded, policy, bundle, columns)) if several else (),
+        unit=policy.unit,
     )
 
 
@@ -253,8 +257,10 @@ def _column_samples(
         columns.names, columns.split_policy(policy), encoded.columns.T, strict=True
     ):
         if (measured := _measure_quantiles(lengths)) is not None:
-            cut = int((lengths > (column_policy.n_max or 0)).sum()) if policy.pads else None
-            suggested = suggest_length(lengths, measured.p95, bundle.mechanism.max_tokens) if policy.n_max else None
+            pads = policy.pads and policy.draws_words
+            cut = int((lengths > (column_policy.n_max or 0)).sum()) if pads else None
+            is_fitted = policy.n_max and policy.draws_words
+            suggested = suggest_length(lengths, measured.p95, bundle.mechanism.max_tokens) if is_fitted else None
             yield ColumnSample(name, measured, cut, suggested)
 
 
@@ -266,8 +272,10 @@ def _encode(
     columns: TextColumns,
 ) -> _Encoded:
     # Cutting and padding would hide the lengths; a record refused for its text is counted before it becomes empty.
-    open_policy = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
-    codec = ColumnsCodec(columns, open_policy, bundle.vocabulary, model, bundle.lists)
+    # Texts that are drawn whole are measured in words, too.
+    open_policy = replace(policy, unit=DrawnUnit.WORD, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
+    whole = None if policy.draws_words else ColumnsCodec(columns, policy, bundle, model)
+    codec = ColumnsCodec(columns, open_policy, bundle, model)
     codec.encode([_WARM_UP] * len(columns.names))
     limit = None if policy.n_max else bundle.mechanism.max_tokens
     records, seconds, words, unknown = 0, 0.0, 0, 0
@@ -292,10 +300,11 @@ def _encode(
         )
         records += batch.num_rows
         reasons.update(reason[~sound].tolist())
-        joined = encoded.layout.join([column.ids for column in encoded.columns])
-        ids.append(joined[np.repeat(sound, length)])
+        drawn = encoded if whole is None else whole.encode(texts)
+        joined = drawn.layout.join([column.ids for column in drawn.columns])
+        ids.append(joined[np.repeat(sound, np.diff(drawn.offsets))])
         lengths.append(np.where(sound[:, None], by_column, 0)[sound | emptied])
-        draws.append(np.where(sound, np.diff(encoded.drawn_offsets), 0)[sound | emptied])
+        draws.append(np.where(sound, np.diff(drawn.drawn_offsets), 0)[sound | emptied])
         words += int(encoded.words[sound | emptied].sum())
         unknown += int(encoded.unknown[sound | emptied].sum())
     arrays = (np.concatenate(ids), np.concatenate(lengths), np.concatenate(draws))

@@ -283,7 +283,7 @@ class _Trial:
 
 @contextmanager
 def load_built(kind: type[Mechanism[Any]], built: MechanismArtifact, size: int) -> Iterator[Mechanism[Any]]:
-    """Load a mechanism of ``size`` words and class ``kind`` that was built and is in no bundle yet."""
+    """Load a mechanism of ``size`` symbols and class ``kind`` that was built and is in no bundle yet."""
     with TemporaryDirectory(prefix="wordveil-measure-") as directory:
         yield kind.load(size, built.parameters, built.arrays, built.write_files(Path(directory)))
 
@@ -347,7 +347,8 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
             Guesses(*guess_outputs(laws, trial.prior), scores.guess(trial.prior, trial.drawn, DRAWS))
             for trial in trials
         ]
-    return Recovery(*(_summarise(trial, its, known=is_known) for trial, its in zip(trials, guessed, strict=True)))
+    uniform, frequency = (_summarise(trial, its, known=is_known) for trial, its in zip(trials, guessed, strict=True))
+    return Recovery(uniform, frequency)
 
 
 def _trial_words(size: int, *, listed: bool, known: bool) -> int:

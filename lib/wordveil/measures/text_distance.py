@@ -104,7 +104,7 @@ def measure_distance(
     distances of words are not known.
     """
     terms = release_terms(RecordSettings("preview", "", policy, (), max_records=bundle.count_preview(2)), bundle)
-    encoded = Codec(policy, bundle.vocabulary, model, bundle.lists).encode(pa.array(texts, pa.string()))
+    encoded = Codec(policy, bundle.lexicon, model, bundle.lists).encode(pa.array(texts, pa.string()))
     for option, text, reason in zip(("--text", "--against"), texts, encoded.refused, strict=True):
         if reason is not None:
             raise usage_error(option, text[:80], f"a run would refuse it: {reason}. Give another sentence.")

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.arrays import Float64, Int32, Int64
@@ -69,6 +70,36 @@ def pure_guarantee(embedding: Embedding, epsilon: float, loss: float, *, padding
     return WordGuarantee(Metric("discrete", digest), nominal_epsilon=epsilon, epsilon=loss, diameter=1.0)
 
 
+class TextEncoder(Protocol):
+    """Function from a whole text to the one symbol that is drawn for it."""
+
+    def encode(self, ids: Int32, offsets: Int64) -> Int32:
+        """Return each text's symbol, int32 ``(texts,)``; padding for a text without a known word.
+
+        ``ids``: int32 ``(tokens,)``, word ids; those outside the vocabulary are skipped. ``offsets``: int64
+        ``(texts + 1,)``.
+        """
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Public meaning of symbols that stand for whole texts.
+
+    ``passages``: string array ``(symbols,)``, distinct, on one line each: what is written for each symbol.
+    ``keywords``: string array ``(symbols,)``, each one's most telling words, with spaces between. ``shares``: float64
+    ``(symbols,)``, the share of public texts of each, positive, sum 1.
+    """
+
+    passages: pa.StringArray
+    keywords: pa.StringArray
+    shares: Float64
+
+    def describe(self) -> tuple[dict[str, str], ...]:
+        """List what readers need to know of each symbol, by number; the last is a text without a known word."""
+        rows = zip(self.passages.to_pylist(), self.keywords.to_pylist(), strict=True)
+        return (*({"passage": passage, "keywords": words} for passage, words in rows), {"passage": "", "keywords": ""})
+
+
 @dataclass(frozen=True)
 class MechanismArtifact:
     """A mechanism as it enters a bundle.
@@ -85,6 +116,8 @@ class MechanismArtifact:
         remarks for users, as sentences.
     files : dict
         other files that workers read in place, by name: each a function that writes it to the path it is given.
+    topics : Topics or None
+        what its symbols stand for, if they are no words of the embedding (:attr:`Mechanism.encoder`).
     """
 
     parameters: dict[str, Any]
@@ -92,6 +125,7 @@ class MechanismArtifact:
     guarantee: WordGuarantee
     notes: tuple[str, ...] = ()
     files: dict[str, Callable[[Path], None]] = field(default_factory=dict)
+    topics: Topics | None = None
 
     def write_files(self, directory: Path) -> dict[str, Path]:
         """Write the other files into a directory. Return the path of each, by name."""
@@ -136,6 +170,9 @@ class Mechanism(ABC, Generic[Settings]):
     """Whether the draw at one position depends on words at others. Then a record's loss is no sum over positions
     (:attr:`wordveil.privacy.events.Composition.TEXT`), and words cannot be drawn apart from their text.
     """
+
+    draws_texts: ClassVar[bool] = False
+    """Whether a symbol stands for a whole text, which :attr:`encoder` finds, and is written as a public passage."""
 
     stays_fast: ClassVar[bool] = False
     """Whether :meth:`stays_at` takes hardly more time for all words than for a few."""
@@ -219,6 +256,18 @@ class Mechanism(ABC, Generic[Settings]):
     @property
     def noise_dimension(self) -> int | None:
         """Dimension ``n`` of the Gamma(n, 1 / epsilon) noise added to a word's point in Euclidean space, or None."""
+        return None
+
+    @property
+    def encoder(self) -> TextEncoder | None:
+        """Encoder of whole texts, if symbols stand for texts (:attr:`draws_texts`), or None."""
+        return None
+
+    def make_blind(self) -> MechanismArtifact | None:
+        """Make a twin that draws every symbol alike, if symbols stand for texts, or None.
+
+        Outputs of texts that a policy cuts alike then have one law: all else that distinguishes them is structure.
+        """
         return None
 
     @property

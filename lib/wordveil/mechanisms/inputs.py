@@ -19,6 +19,8 @@ ORDINARY, ANY = "ordinary", "any"
 """Values of a setting ``written``, which name no files."""
 SENSITIVE = "sensitive"
 """A value of a setting ``merge``, which names no file."""
+WORDNET = "wordnet"
+"""A value of a setting ``passages``, which names no file."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,25 @@ class Bigrams:
 
 
 @dataclass(frozen=True)
+class PublicPassages:
+    """Short public texts: all from which subjects are made, and those that may be written.
+
+    ``ids``: int32 ``(tokens,)``, the words of the passages, without those outside the embedding. ``offsets``: int64
+    ``(passages + 1,)``. ``texts``: string array ``(texts,)``, passages and sentences of passages that may be written,
+    distinct and on one line each: they name no person, number or the like. ``text_ids``, ``text_offsets``: their words.
+    """
+
+    ids: Int32
+    offsets: Int64
+    texts: pa.StringArray
+    text_ids: Int32
+    text_offsets: Int64
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+@dataclass(frozen=True)
 class PublicInputs:
     """Public data that a mechanism is built from, and that its attackers know.
 
@@ -77,7 +98,7 @@ class PublicInputs:
     embedding, whose cosines replace those of the embedding. ``pairs``: pairs of similar words, preferred to cosines.
     ``classes``: int32 ``(size,)``, each word's class. ``groups``: words that share a cluster. ``writable``: bool
     ``(size,)``, words that may be written; default all. ``bigrams``: counts of public text, for choices by the word
-    before. ``generator``: weights of a generator over the embedding's words.
+    before. ``generator``: weights of a generator over the embedding's words. ``passages``: public texts to write.
     """
 
     frequencies: Float64 | None = None
@@ -88,6 +109,7 @@ class PublicInputs:
     writable: NDArray[np.bool_] | None = None
     bigrams: Bigrams | None = None
     generator: GeneratorWeights | None = None
+    passages: PublicPassages | None = None
 
     def frequencies_of(self, size: int) -> Float64:
         """Return the frequencies of ``size`` words, float64 ``(size,)``. Raise :class:`ValueError` for other shapes."""

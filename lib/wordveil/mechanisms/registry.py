@@ -17,6 +17,7 @@ from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLap
 from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.er_ae.mechanism import ErAe
+from wordveil.mechanisms.passages.mechanism import Passages
 from wordveil.mechanisms.staircase.mechanism import Staircase
 from wordveil.mechanisms.tables.exponential import Exponential
 from wordveil.mechanisms.tree.mechanism import Tree
@@ -32,6 +33,7 @@ SHIPPED = (
     HyperbolicLaplace,
     HyperbolicFDD,
     ErAe,
+    Passages,
 )
 """This package's own mechanisms, the recommended default first."""
 

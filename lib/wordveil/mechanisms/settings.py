@@ -62,8 +62,8 @@ class MechanismSettings:
     input_files: ClassVar[tuple[str, ...]] = ()
     """The settings that name public files, which become :class:`wordveil.mechanisms.inputs.PublicInputs`.
 
-    Any of ``similarity``, ``pairs``, ``classes``, ``ngrams``, ``model``, ``merge``, ``written``: strings, or None for a
-    default (:mod:`wordveil.assembly.inputs`).
+    Any of ``similarity``, ``pairs``, ``classes``, ``ngrams``, ``model``, ``merge``, ``written``, ``passages``: strings,
+    or None for a default (:mod:`wordveil.assembly.inputs`).
     """
 
     def __post_init__(self) -> None:

@@ -7,6 +7,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+DISCRETE = "discrete"
+"""Name of a metric under which any two words are at distance 1."""
+TEXTS = "texts"
+"""Name of a metric under which any two symbols of whole texts are at distance 1."""
 CAPPED = "-capped"
 """Suffix of the name of a metric whose distances stop growing at gamma."""
 
@@ -26,6 +30,11 @@ class Metric:
     def identifier(self) -> str:
         """Name as written in the ``privacy`` column: ``euclidean:1f0c9a...``."""
         return f"{self.name}:{self.digest[:16]}"
+
+    @property
+    def is_discrete(self) -> bool:
+        """True if any two symbols are at distance 1."""
+        return self.name in (DISCRETE, TEXTS)
 
     @property
     def is_capped(self) -> bool:

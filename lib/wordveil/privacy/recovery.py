@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+WORD, SUBJECT = "word", "subject"
+"""What an attacker recovers."""
+
 
 @dataclass(frozen=True)
 class Recovered:
@@ -82,19 +85,25 @@ class PriorRecovery:
 
 @dataclass(frozen=True)
 class Recovery:
-    """Recovery of single words under a ``uniform`` prior, and under their ``frequency`` in public text."""
+    """Recovery of single words under a ``uniform`` prior, and under their ``frequency`` in public text.
+
+    ``of``: what is recovered: a word, or the subject of a text.
+    """
 
     uniform: PriorRecovery
     frequency: PriorRecovery
+    of: str = WORD
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {"uniform": self.uniform.to_dict(), "frequency": self.frequency.to_dict()}
+        other = {} if self.of == WORD else {"of": self.of}
+        return {"uniform": self.uniform.to_dict(), "frequency": self.frequency.to_dict(), **other}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what :meth:`to_dict` returned."""
-        return cls(PriorRecovery.from_dict(values["uniform"]), PriorRecovery.from_dict(values["frequency"]))
+        uniform, frequency = (PriorRecovery.from_dict(values[name]) for name in ("uniform", "frequency"))
+        return cls(uniform, frequency, values.get("of", WORD))
 
 
 def round_figure(value: float) -> float:

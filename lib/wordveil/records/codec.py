@@ -17,16 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import ReleaseKeys, Secret
-from wordveil.crypto.streams import Contexts, KeyedStream, scale_words
-from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.crypto.streams import Contexts, KeyedStream, id_payload, scale_words
+from wordveil.embeddings.vocabulary import view_strings
+from wordveil.mechanisms.base import Mechanism, TextEncoder, TokenBatch
 from wordveil.records.columns import TextColumns
-from wordveil.text.choices import OtherLanguage
+from wordveil.text.choices import DrawnUnit, OtherLanguage
 from wordveil.text.codec import Codec, Encoded
 from wordveil.text.language import UNKNOWN_SHARE_REFUSED
+from wordveil.text.offsets import fit_records
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Forms, Pattern
+from wordveil.text.skeleton import join_words
 from wordveil.text.slots import NgramModel
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.surrogates import WORDS, draw_values
@@ -212,22 +215,38 @@ def _join_patterns(columns: Sequence[Forms | None], layout: TokenLayout) -> Patt
     return Pattern.of_codes(layout.join([column.codes for column in Forms.unify(forms)]), layout.offsets)
 
 
-class ColumnsCodec:
-    """Codec of records' text columns under one policy and vocabulary.
+def cut_sentences(texts: pa.StringArray) -> tuple[pa.StringArray, NDArray[np.int64]]:
+    """Cut texts into sentences: a sentence ends at full stops, question or exclamation marks before a space, and at a
+    line's end.
 
-    ``model``: the n-gram model, if the policy names one. ``lists``: the public lists, if the policy draws from them.
-    Raises :class:`ValueError` for another model, for missing lists, and for widths that do not add up to the policy's
-    ``n_max``.
+    Returns the sentences that are not blank, and their offsets, int64 ``(texts + 1,)``.
+    """
+    pieces = pc.split_pattern_regex(texts, r"[.!?\x{2026}\x{3002}]+\s+|[\r\n]+")
+    strings, owners = pieces.flatten(), np.repeat(np.arange(len(texts)), np.diff(np.asarray(pieces.offsets)))
+    is_blank = np.asarray(pc.equal(pc.utf8_trim_whitespace(strings), ""))
+    counts = np.bincount(owners[~is_blank], minlength=len(texts))
+    return strings.filter(pa.array(~is_blank)), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+class ColumnsCodec:
+    """Codec of records' text columns under one policy, for the symbols of one bundle.
+
+    ``model``: the n-gram model, if the policy names one. Raises :class:`ValueError` for another model, for public lists
+    that the bundle lacks, for widths that do not add up to the policy's ``n_max``, and for a policy that draws one
+    symbol for a text if the bundle has no such symbols.
     """
 
     def __init__(
-        self,
-        columns: TextColumns,
-        policy: TextPolicy,
-        vocabulary: Vocabulary,
-        model: NgramModel | None = None,
-        lists: PublicLists | None = None,
+        self, columns: TextColumns, policy: TextPolicy, bundle: Bundle, model: NgramModel | None = None
     ) -> None:
+        self._encoder: TextEncoder | None = None
+        if not policy.draws_words:
+            self._encoder = bundle.mechanism.encoder
+            if self._encoder is None:
+                raise ValueError(f"mechanism {bundle.mechanism.name} has no symbols for whole texts.")
+            self._written = view_strings(bundle.vocabulary.array)
+            self._empty = bundle.vocabulary.pad
+        vocabulary, lists = bundle.lexicon, bundle.lists
         self._policy = policy
         self._policies = columns.split_policy(policy)
         if len(self._policies) > 1:  # the share is that of the whole record
@@ -261,11 +280,35 @@ class ColumnsCodec:
         return self._encode([pc.if_else(pa.array(refused), "", column) for column in columns], other & ~refused)
 
     def _encode(self, columns: Sequence[pa.StringArray], other: NDArray[np.bool_]) -> Texts:
-        texts = Texts.of([codec.encode(column, other) for codec, column in zip(self._codecs, columns, strict=True)])
+        encoded = [codec.encode(column, other) for codec, column in zip(self._codecs, columns, strict=True)]
+        if self._encoder is not None:
+            parts = zip(self._codecs, self._policies, columns, encoded, strict=True)
+            encoded = [self._find_symbols(*part, self._encoder) for part in parts]
+        texts = Texts.of(encoded)
         if len(columns) > 1 and (share := self._policy.max_unknown_share) is not None:
             over = ~other & (texts.unknown > share * texts.words)
             texts.columns[0].refused[over] = UNKNOWN_SHARE_REFUSED
         return texts
+
+    def _find_symbols(
+        self, codec: Codec, policy: TextPolicy, column: pa.StringArray, encoded: Encoded, encoder: TextEncoder
+    ) -> Encoded:
+        """Replace the words of texts by the symbols of texts or of sentences.
+
+        Sentences are cut and filled to the policy's number. A refused text has no words, and no sentence.
+        """
+        read = id_payload(encoded.ids, encoded.offsets)
+        if policy.unit == DrawnUnit.TEXT:
+            symbols = encoder.encode(encoded.ids, encoded.offsets)
+            return replace(encoded, ids=symbols, offsets=np.arange(len(symbols) + 1, dtype=np.int64), read=read)
+        is_refused = pa.array(encoded.refused != None)  # noqa: E711 - elementwise
+        sentences, offsets = cut_sentences(pc.if_else(is_refused, "", column))
+        pieces = codec.encode(sentences, np.zeros(len(sentences), np.bool_))
+        symbols = encoder.encode(pieces.ids, pieces.offsets)
+        if policy.pads:
+            assert policy.n_max is not None
+            symbols, offsets = fit_records(symbols, offsets, policy.n_max, self._empty)
+        return replace(encoded, ids=symbols, offsets=offsets, read=read)
 
     def fit(self, texts: Texts, contexts: Contexts, key: Secret) -> tuple[NDArray[np.int32], TokenLayout]:
         """Choose the ids to draw, int32 ``(tokens,)``, and their layout.
@@ -292,6 +335,9 @@ class ColumnsCodec:
             shown = texts.shown.split(values)
         lengths = np.diff(layout.bounds).reshape(-1, len(self._codecs)).T
         offsets = [np.concatenate([[0], np.cumsum(column)]) for column in lengths]
+        if self._encoder is not None:
+            parts = zip(layout.split(ids), offsets, strict=True)
+            return [join_words(self._written, part, bounds) for part, bounds in parts]
         rows = zip(self._codecs, layout.split(ids), offsets, texts.columns, shown, strict=True)
         return [codec.decode(part, bounds, column.skeleton, drawn) for codec, part, bounds, column, drawn in rows]
 

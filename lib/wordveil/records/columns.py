@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from wordveil.records.paths import read_path
-from wordveil.records.schema import OUTPUT_FIELDS, TEXT_COLUMN
+from wordveil.records.schema import OUTPUT_FIELDS, SYMBOLS_FIELD, TEXT_COLUMN
 from wordveil.text.policy import TextPolicy
 
 
@@ -31,11 +31,12 @@ class TextColumns:
 
     ``names``: their names in the output: ``text`` for a single one; for several those in the input, where a dotted one
     becomes a field of a struct. ``widths``: the public number of tokens of each, whose sum is the policy's ``n_max``;
-    empty unless the policy hides lengths.
+    empty unless the policy hides lengths. ``symbols``: the output has the drawn symbols of whole texts, too.
     """
 
     names: tuple[str, ...] = ("text",)
     widths: tuple[int, ...] = ()
+    symbols: bool = False
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -51,12 +52,17 @@ class TextColumns:
     @property
     def output_fields(self) -> tuple[pa.Field, ...]:
         """Columns of the output that are made, the texts first."""
-        return (*self.fields, *OUTPUT_FIELDS[1:])
+        return (*self.fields, *self.symbol_fields, *OUTPUT_FIELDS[1:])
+
+    @property
+    def symbol_fields(self) -> tuple[pa.Field, ...]:
+        """Column with the drawn symbols, if there is one."""
+        return (SYMBOLS_FIELD,) if self.symbols else ()
 
     @property
     def struct_fields(self) -> tuple[pa.Field, ...]:
         """Columns that the SQL function returns: those that its caller does not already have."""
-        return (*self.fields, *OUTPUT_FIELDS[1:4])
+        return (*self.fields, *self.symbol_fields, *OUTPUT_FIELDS[1:4])
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:

@@ -52,6 +52,7 @@ from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
 _SLICE_TOKENS = 2**20
+_Symbols = tuple[NDArray[np.int32], NDArray[np.int64]]
 _PUBLIC = "it is made from public data alone, so mechanism.max_records has no meaning. Remove it."
 _PRIVATE = (
     "the private corpus trained its weights, so every draw costs every record. Draw with it only in a release with a "
@@ -150,7 +151,7 @@ class RecordSanitiser:
         self._keys = keys
         self._terms = release_terms(settings, bundle)
         self._columns = settings.columns
-        self._codec = ColumnsCodec(settings.columns, settings.policy, bundle.vocabulary, model, bundle.lists)
+        self._codec = ColumnsCodec(settings.columns, settings.policy, bundle, model)
         self._fingerprint = settings.policy_fingerprint
         self._scope = frame_parts(settings.release.encode(), bundle.fingerprint.encode(), self._fingerprint.encode())
         self._unpassed = len(settings.columns.names) + 1
@@ -208,10 +209,11 @@ class RecordSanitiser:
         self, batch: pa.RecordBatch, reason: NDArray[np.object_], accepted: NDArray[np.intp], encoded: Texts
     ) -> pa.RecordBatch:
         messages = _read_messages(batch, accepted, encoded)
-        texts, drawn, unchanged = self._draw(encoded, messages)
+        texts, drawn, unchanged, symbols = self._draw(encoded, messages)
         spread = _spread(accepted, batch.num_rows)
         columns = [
             *(values for _, values in self._columns.nest([column.take(spread) for column in texts])),
+            *([_list_symbols(*symbols).take(spread)] if self._columns.symbols else []),
             pc.if_else(spread.is_null(), QUARANTINED, RELEASED),
             pa.array(reason, pa.string()),
             self._privacy(drawn, spread),
@@ -230,18 +232,24 @@ class RecordSanitiser:
 
     def _draw(
         self, encoded: Texts, messages: list[bytes]
-    ) -> tuple[list[pa.StringArray], NDArray[np.int64], NDArray[np.int64]]:
-        """Draw for accepted records: sanitised texts by column, numbers of tokens drawn and of unchanged words."""
+    ) -> tuple[list[pa.StringArray], NDArray[np.int64], NDArray[np.int64], _Symbols]:
+        """Draw for accepted records.
+
+        Returns sanitised texts by column, numbers of tokens drawn and of unchanged words, and the drawn symbols.
+        """
         context = derive_contexts(self._keys.context, self._scope, messages)
         ids, layout = self._codec.fit(encoded, context, self._keys.sampling)
         batch, bag = TokenBatch(ids, layout.offsets, context), self._policy.output == "bag"
         bounds = layout.bounds if len(encoded.columns) > 1 else None
         written = write_words(self._bundle.mechanism, batch, self._keys, encoded.pattern, bag=bag, bounds=bounds)
         ids = written.batch.ids
-        kept = count_kept_words(written.replaced, ids, layout.offsets, self._bundle.vocabulary.size)
+        kept = np.zeros(len(written.drawn), np.int64)  # of texts that are drawn whole, no word stays
+        if self._policy.draws_words:
+            kept = count_kept_words(written.replaced, ids, layout.offsets, self._bundle.vocabulary.size)
         shown = encoded.shown.tokens if encoded.shown else None
         values = draw_shown(shown, context, self._keys, self._policy, self._bundle.lists)
-        return self._codec.decode(ids, layout, encoded, values), written.drawn, kept
+        texts = self._codec.decode(ids, layout, encoded, values)
+        return texts, written.drawn, kept, (ids, layout.offsets)
 
     def _tags(self, messages: list[bytes]) -> pa.BinaryArray:
         """Compute content tags: equal in one release for equal content of one record. They reveal nothing else."""
@@ -280,6 +288,11 @@ class RecordSanitiser:
             for field in PRIVACY_TYPE
         ]
         return pa.StructArray.from_arrays(arrays, fields=list(PRIVACY_TYPE), mask=spread.is_null())
+
+
+def _list_symbols(symbols: NDArray[np.int32], offsets: NDArray[np.int64]) -> pa.ListArray:
+    """Make a list of the symbols of each record."""
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(symbols, pa.int32()))
 
 
 def _spread(accepted: NDArray[np.intp], rows: int) -> pa.Array:

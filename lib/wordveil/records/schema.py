@@ -60,6 +60,9 @@ OUTPUT_FIELDS = (
     pa.field("content_tag", pa.binary()),
     pa.field("run_id", pa.string()),
 )
+SYMBOLS = "symbols"
+"""Column with the drawn symbols of a record, one for each text column, if symbols stand for whole texts."""
+SYMBOLS_FIELD = pa.field(SYMBOLS, pa.list_(pa.int32()))
 STATISTIC_FIELDS = tuple(pa.field(name, pa.int64()) for name in (WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN))
 INSPECTED_FIELDS = (
     pa.field(REASON_COLUMN, pa.string()),

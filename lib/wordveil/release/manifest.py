@@ -78,7 +78,8 @@ class Manifest:
     by name. ``created``: UTC, as ``2026-11-20T02:00:00Z``. ``snapshot``: what readers of the public version see.
     ``recovery``: what an attacker recovers of single words, a function of public data alone, or None. ``writers``:
     ``one`` if the owner states that one process at a time wrote to the release and its ledger; otherwise the document
-    lacks it.
+    lacks it. ``topics``: what the numbers of the column ``symbols`` mean, by number: passage and keywords; empty, and
+    absent from the document, unless symbols stand for whole texts.
 
     Raises :class:`ValueError` if something must not be published, cannot be signed, or names a file outside the table.
     """
@@ -104,6 +105,7 @@ class Manifest:
     snapshot: Snapshot
     recovery: Recovery | None = None
     writers: str | None = None
+    topics: tuple[Mapping[str, str], ...] = ()
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
@@ -129,6 +131,8 @@ class Manifest:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.writers is None:
             del values["writers"]
+        if not self.topics:
+            del values["topics"]
         table = vars(values.pop("snapshot"))
         files = [file._asdict() for file in sorted(self.snapshot.files, key=lambda file: file.path)]
         recovery = self.recovery.to_dict() if self.recovery else None
@@ -148,6 +152,7 @@ class Manifest:
                     "run_ids": tuple(values["run_ids"]),
                     "exposes": tuple(values["exposes"]),
                     "gate": tuple(values["gate"]),
+                    "topics": tuple(values.get("topics", ())),
                     "recovery": None if values["recovery"] is None else Recovery.from_dict(values["recovery"]),
                     "snapshot": Snapshot(
                         **{

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wordveil.arrays import Int64
+from wordveil.privacy.recovery import SUBJECT
 from wordveil.report.frontier import ACCURACY, ORIGINAL, STATIC, Frontier, find_frontiers, find_strongest
 from wordveil.report.picture import describe_point, draw_frontier, estimate_width, shorten
 from wordveil.report.tables import make_sections
@@ -120,6 +121,7 @@ _WHAT = {
     LINKED: "anyone with the candidate originals links this share of the records to the right one",
     RECOVERED: "who knows the mechanism gets this share of the hidden words right",
 }
+_OF_SUBJECTS = "who knows the mechanism gets the subject of this share of the texts right"
 
 
 def rank_attacks(scores: Sequence[Score], subject: str) -> list[Score]:
@@ -148,8 +150,9 @@ def describe_attack(score: Score) -> str:
     """Describe links or recovered words of :func:`rank_attacks` in a sentence."""
     verdict = "more than by chance" if score.is_above_chance else "not clearly more than by chance"
     show = choose_digits(score)
+    what = _OF_SUBJECTS if score.task == f"{SUBJECT}s" else _WHAT[score.figure]
     return (
-        f"{score.subject}: {_WHAT[score.figure]}: {show_figure(score, show)}, {verdict} ({name_method(score)}; chance "
+        f"{score.subject}: {what}: {show_figure(score, show)}, {verdict} ({name_method(score)}; chance "
         f"is {show(score.chance)}{describe_power(score)})."
     )
 

@@ -122,6 +122,16 @@ class Length(StrEnum):
     """``n_max`` words are drawn i.i.d. from the text (Fernandes, Dras, McIver 2018, section 5.2)."""
 
 
+class DrawnUnit(StrEnum):
+    """Part of a text that one symbol is drawn for."""
+
+    WORD = "word"
+    TEXT = "text"
+    """The whole text, by a mechanism whose symbols stand for texts. Nothing of the text is copied."""
+    SENTENCE = "sentence"
+    """Each sentence, by such a mechanism (:func:`wordveil.records.codec.cut_sentences`)."""
+
+
 class Output(StrEnum):
     """Order of the output words."""
 
@@ -180,5 +190,6 @@ class Profile(StrEnum):
     """Policies that come with the package (:data:`wordveil.text.policy.PROFILES`)."""
 
     STRICT = "strict"
+    PASSAGES = "passages"
     READABLE = "readable"
     CARRIER_PHRASES = "carrier_phrases"

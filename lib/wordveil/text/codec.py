@@ -57,7 +57,8 @@ class Encoded:
     words of the text before the policy, and those outside the vocabulary. ``refused``: object ``(records,)``, reason
     code or None; a refused record has no ids. ``skeleton``: what is copied, or None. ``pattern``: which tokens are the
     same word, or None if each is drawn on its own; padding is the same as no other. ``forms``: the form in which each
-    token is looked up, or None without ``pattern``.
+    token is looked up, or None without ``pattern``. ``read``: the words of which ``ids`` are a function, if these are
+    symbols of whole texts.
     """
 
     ids: NDArray[np.int32]
@@ -68,6 +69,7 @@ class Encoded:
     skeleton: Skeleton | None
     pattern: Pattern | None = None
     forms: Forms | None = None
+    read: Payload | None = None
 
     @property
     def shown(self) -> ShownTokens | None:
@@ -77,7 +79,8 @@ class Encoded:
     @property
     def shown_content(self) -> list[Payload]:
         """Inputs of the output besides hidden words' ids: copied parts, shown classes, patterns of repetition."""
-        content = [] if self.skeleton is None else [self.skeleton.serialise()]
+        content = [part for part in (self.read,) if part is not None]
+        content += [] if self.skeleton is None else [self.skeleton.serialise()]
         patterns = (self.pattern, self.shown.pattern if self.shown else None)
         return content + [pattern.payload for pattern in patterns if pattern is not None]
 
@@ -416,8 +419,8 @@ class Codec:
         return Skeleton(cut.tokens, action, gaps, case, shown, articles)
 
     def _fit(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Cut and fill each record to ``n_max`` if the policy pads."""
-        if not self._policy.pads:
+        """Cut and fill each record to ``n_max`` if the policy pads words."""
+        if not (self._policy.pads and self._policy.draws_words):
             return ids, offsets
         assert self._policy.n_max is not None
         return fit_records(ids, offsets, self._policy.n_max, self._vocabulary.pad)

@@ -14,6 +14,7 @@ from wordveil.text.choices import (
     Case,
     Controls,
     Digits,
+    DrawnUnit,
     Hyphens,
     Length,
     Names,
@@ -67,6 +68,8 @@ class DraftPolicy:
         ``replace``.
     articles : Articles
         whether a copied "a" or "an" follows what is written after it.
+    unit : DrawnUnit
+        what one symbol is drawn for: each word, each sentence, or the whole text.
     length : Length
         whether the number of tokens is shown, and how it is hidden.
     n_max : int or None
@@ -118,6 +121,7 @@ class DraftPolicy:
     stop_word_list: tuple[str, ...] = ()
     stop_word_capitals: StopWordCapitals = StopWordCapitals.MATCH
     articles: Articles = Articles.COPY
+    unit: DrawnUnit = DrawnUnit.WORD
     length: Length = Length.AS_IS
     n_max: int | None = None
     output: Output = Output.SEQUENCE
@@ -194,6 +198,16 @@ class DraftPolicy:
     def pads(self) -> bool:
         """True if texts are padded, so that the mechanism needs a point for padding."""
         return self.length == Length.PAD
+
+    @property
+    def draws_words(self) -> bool:
+        """True if one symbol is drawn for each word, and not for a text or a sentence."""
+        return self.unit == DrawnUnit.WORD
+
+    @property
+    def needs_padding(self) -> bool:
+        """True if the mechanism needs a symbol for padding, which also stands for texts without a known word."""
+        return self.pads or not self.draws_words
 
     @property
     def draws_once(self) -> bool:

@@ -15,6 +15,7 @@ from wordveil.text.choices import (
     Case,
     Controls,
     Digits,
+    DrawnUnit,
     Length,
     Names,
     Output,
@@ -53,6 +54,7 @@ def find_faults(policy: DraftPolicy) -> list[tuple[str, str]]:
         return [*faults, *type_faults]  # What the policy copies is not known.
     return [
         *faults,
+        *_unit_faults(policy),
         *_digit_faults(policy),
         *_length_faults(policy),
         *_order_faults(policy),
@@ -103,6 +105,22 @@ def _digit_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
         first = f"types.{digit_types[0]}: {policy.type_actions[digit_types[0]]}"
         fix = f"Remove digits, or set {', '.join(digit_types)} to words."
         yield "digits", f"{policy.digits} contradicts {first}, which decides about words with digits. {fix}"
+
+
+def _unit_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
+    """List settings that contradict one draw for a text or a sentence."""
+    if policy.draws_words:
+        return
+    whole = f"unit: {policy.unit} draws one symbol for a whole {policy.unit}"
+    if policy.copies:
+        copied = ", ".join(policy.copies)
+        yield "unit", f"{policy.unit} copies nothing, and the policy copies {copied}. Set profile: passages."
+    allowed = (Length.PAD,) if policy.unit == DrawnUnit.TEXT else (Length.PAD, Length.AS_IS)
+    if policy.length not in allowed:
+        yield "length", f"{policy.length} has no meaning where {whole}. Remove it, or set profile: passages."
+    for name, plain in (("repeat", Repeat.EACH), ("output", Output.SEQUENCE), ("unknown", UnknownWords.MASK)):
+        if getattr(policy, name) != plain:
+            yield name, f"{getattr(policy, name)} has no meaning where {whole}. Remove it."
 
 
 def _length_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
@@ -230,6 +248,8 @@ class TextPolicy(DraftPolicy):
 PROFILES: Mapping[str, Mapping[str, object]] = {
     # Covers every string: nothing is copied, unknown words are covered, the length is hidden by n_max (required).
     Profile.STRICT: {"length": Length.PAD, "types": masked_actions()},
+    # One symbol for a whole text of any length, under a mechanism whose symbols stand for texts.
+    Profile.PASSAGES: {"unit": DrawnUnit.TEXT, "length": Length.PAD, "n_max": 1, "types": masked_actions()},
     # Keeps punctuation, case, stop-words and length, but no character that cannot be seen. The bound holds for texts of
     # the same skeleton only.
     Profile.READABLE: {
@@ -255,7 +275,7 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
 
 def profile_settings(profile: str, types_version: int = 1) -> dict[str, Any]:
     """Return the settings of a shipped profile with the classes of a version. Raise :class:`KeyError` if unknown."""
-    choose = masked_actions if profile == Profile.STRICT else readable_actions
+    choose = masked_actions if profile in (Profile.STRICT, Profile.PASSAGES) else readable_actions
     return {**PROFILES[profile], "types": choose(types_version)}
 
 
@@ -285,6 +305,10 @@ _NO_LENGTH = (
     "profile: strict (the default) hides the length and needs n_max: the public number of words to which every text is "
     "cut or filled, 1 to 16777215, e.g. n_max: 64. Set it, or set length: as_is, which shows the length."
 )
+_NO_SENTENCES = (
+    "unit: sentence hides the number of sentences and needs n_max: the public number to which every text is cut or "
+    "filled, 1 to 16777215, e.g. n_max: 4. Set it, or set length: as_is, which shows the number of sentences."
+)
 
 
 def find_policy_faults(draft: DraftPolicy, written: Mapping[str, Any], names: Sequence[str] = ()) -> Iterator[Fault]:
@@ -293,11 +317,15 @@ def find_policy_faults(draft: DraftPolicy, written: Mapping[str, Any], names: Se
     ``written``: the section's settings with their profile, None if not set. ``names``: the text columns, if known.
     """
     is_strict = written["profile"] == Profile.STRICT
-    if names and isinstance(written["n_max"], Mapping):
-        yield from _width_faults(written["n_max"], names)
+    if written["profile"] == Profile.PASSAGES:
+        yield from _useless_faults(written, draft)
+    if draft.unit != DrawnUnit.TEXT:
+        yield from _width_faults(written, names)
     for name, problem in find_faults(draft):
         if name == "n_max" and is_strict and written["length"] is None:
             yield Fault("text.n_max", "", _NO_LENGTH)
+        elif name == "n_max" and draft.unit == DrawnUnit.SENTENCE and draft.n_max is None:
+            yield Fault("text.n_max", "", _NO_SENTENCES)
         else:
             list_problem = find_list_problem(draft.language) if name == "stop_word_list" else None
             yield Fault(f"text.{name}", shown_value(written.get(name)), list_problem or problem)
@@ -320,8 +348,19 @@ def find_policy_faults(draft: DraftPolicy, written: Mapping[str, Any], names: Se
         yield Fault("text.repeat", Repeat.SAME, problem)
 
 
-def _width_faults(widths: Mapping[str, int], names: Sequence[str]) -> Iterator[Fault]:
-    """List faults of a mapping ``n_max`` whose keys are not the text columns."""
+def _useless_faults(written: Mapping[str, Any], draft: DraftPolicy) -> Iterator[Fault]:
+    """List settings that have no meaning where passages are written for texts."""
+    for name in ("n_max", "keep_only") if draft.unit == DrawnUnit.TEXT else ("keep_only",):
+        if written.get(name) is not None:
+            problem = "has no meaning with profile: passages, which writes one passage for a text. Remove it."
+            yield Fault(f"text.{name}", shown_value(written[name]), problem)
+
+
+def _width_faults(written: Mapping[str, Any], names: Sequence[str]) -> Iterator[Fault]:
+    """List faults of a mapping ``n_max`` whose keys are not the text columns ``names``, if these are known."""
+    widths = written["n_max"]
+    if not names or not isinstance(widths, Mapping):
+        return
     for name in widths:
         if name not in names:
             problem = f"is not a column of input.text ({', '.join(names)}).{did_you_mean(name, names)}"

@@ -15,6 +15,7 @@ EXPERIMENTS = {
     "eraee-table1": "wordveil_research.papers.eraee",
     "eraee-tables": "wordveil_research.papers.eraee_tables",
     "field": "wordveil_research.field.experiment",
+    "passages": "wordveil_research.papers.passages",
 }
 """The module of each experiment, by the name that the command line has. Its class has the same name."""
 

@@ -133,7 +133,12 @@ def test_comparison_files_for_the_configured_mechanism_alone(
         monkeypatch.setattr(kind, "build", watched)
     compare_mechanisms(config(files, tmp_path / "bundles"), "the cat sat")
     chosen = seen["well-read"][0]
-    assert [name for name, value in vars(chosen).items() if value is None] == ["groups", "writable", "generator"]
+    assert [name for name, value in vars(chosen).items() if value is None] == [
+        "groups",
+        "writable",
+        "generator",
+        "passages",
+    ]
     assert seen["exponential"]
     for inputs in seen["exponential"]:
         assert inputs.frequencies is chosen.frequencies

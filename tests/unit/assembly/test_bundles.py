@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from support.toys import random_embedding, toy_settings
 from wordveil.artifacts import bundle as bundles
-from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_once, find_recovery
+from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_facts, find_once
 from wordveil.cli.app import app
 from wordveil.config.load import parse_config
 from wordveil.errors import BundleError
@@ -46,21 +46,21 @@ def test_a_build_measures_what_an_attacker_recovers(settings: dict[str, Any]):
 
 def test_the_recovery_of_a_release_is_that_of_its_bundle_alone(settings: dict[str, Any], monkeypatch):
     config = parse_config(settings, "job")
-    assert find_recovery(config, "00" * 32) is None
+    assert find_facts(config, "00" * 32).recovery is None
     bundle = build_bundle(config)
-    assert find_recovery(config, bundle.fingerprint) == bundle.recovery
-    assert find_recovery(config, "00" * 32) is None
+    assert find_facts(config, bundle.fingerprint).recovery == bundle.recovery
+    assert find_facts(config, "00" * 32).recovery is None
     settings["mechanism"]["epsilon"] = 3.0
-    assert find_recovery(parse_config(settings, "job"), bundle.fingerprint) is None
+    assert find_facts(parse_config(settings, "job"), bundle.fingerprint).recovery is None
     monkeypatch.setattr(bundles.Bundle, "recovery", None)
-    assert find_recovery(config, bundle.fingerprint) is None
+    assert find_facts(config, bundle.fingerprint).recovery is None
 
 
 def test_a_configuration_may_name_its_bundle_itself(settings: dict[str, Any]):
     bundle = build_bundle(parse_config(settings, "job"))
     named = parse_config({**settings, "bundle_store": str(bundle.path)}, "job")
     assert build_bundle(named).path == bundle.path
-    assert find_recovery(named, bundle.fingerprint) == bundle.recovery
+    assert find_facts(named, bundle.fingerprint).recovery == bundle.recovery
     before = sorted(bundle.path.parent.rglob("*"))
     settings["mechanism"]["epsilon"] = 3.0
     with pytest.raises(BundleError, match="this bundle does not match the configuration"):

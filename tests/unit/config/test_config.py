@@ -40,6 +40,11 @@ IGNORED = "spark.sql.files.ignoreCorruptFiles"
 TREE = {"name": "tree", "embedding": "demo", "public": True}
 
 
+def text_for(name: str) -> dict[str, Any]:
+    """A policy that a mechanism can have: lengths that show, or one draw for a text."""
+    return {"profile": "passages"} if MECHANISMS[name].draws_texts else {"length": "as_is"}
+
+
 def changed(path: str, value: Any) -> dict[str, Any]:
     settings = base()
     *parents, last = path.split(".")
@@ -102,7 +107,7 @@ def load(directory: Path, *overrides: str) -> Config:
         ("text.types", "every", "such as {email: surrogate}"),
         ("text.unknwn", "mask", "text.unknwn: unknown key. Did you mean unknown?"),
         ("text.punctuation", "keep", "text.length: pad hides the length, but the policy copies punctuation"),
-        ("text.profile", "lenient", "allowed: 'strict', 'readable' or 'carrier_phrases'"),
+        ("text.profile", "lenient", "allowed: 'strict', 'passages', 'readable' or 'carrier_phrases'"),
         ("key", {}, "key: name exactly one of key.file and key.env"),
         ("key", None, "key: is required"),
         ("output.partition_by", ["dss"], "output.partition_by = dss: is not among input.keep; only kept columns are"),
@@ -144,7 +149,8 @@ def test_every_mechanism_may_name_frequencies_and_needs_none(name):
     settings = vars(MECHANISMS[name].examples()[""].small)
     section = {"name": name, "embedding": "demo", "public": True, **settings}
     length = "pad" if MECHANISMS[name].reads_context else "sample"
-    whole = {**base(), "text": {"profile": "strict", "length": length, "n_max": 8}}
+    text = {"profile": "strict", "length": length, "n_max": 8}
+    whole = {**base(), "text": {"profile": "passages"} if MECHANISMS[name].draws_texts else text}
     plain = parse_config({**whole, "mechanism": section}, "job.yaml")
     named = parse_config({**whole, "mechanism": {**section, "frequencies": "/lake/counts.tsv"}}, "job.yaml")
     assert named.mechanism.public_files == {**plain.mechanism.public_files, "frequencies": "/lake/counts.tsv"}
@@ -152,6 +158,47 @@ def test_every_mechanism_may_name_frequencies_and_needs_none(name):
     assert named.recipe("d").inputs["frequencies"] == {"name": "/lake/counts.tsv", "digest": ""}
     assert named.recipe("d", {"frequencies": "e"}).inputs["frequencies"] == {"name": "/lake/counts.tsv", "digest": "e"}
     assert named.recipe("d").settings == plain.recipe("d").settings
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problems"),
+    [
+        ("passages", {"profile": "passages"}, []),
+        (
+            "passages",
+            {"profile": "strict", "n_max": 8},
+            ["text.profile = strict: contradicts mechanism.name: passages"],
+        ),
+        ("passages", {"profile": "readable"}, ["text.profile = readable: contradicts"]),
+        ("tree", {"profile": "passages"}, ["text.profile = passages: needs a mechanism whose symbols stand for texts"]),
+        ("passages", {"profile": "passages", "n_max": 8}, ["text.n_max = 8: has no meaning with profile: passages"]),
+        ("passages", {"profile": "passages", "case": "restore"}, ["text.unit: text copies nothing", "text.length"]),
+        ("passages", {"profile": "passages", "length": "as_is"}, ["text.length = as_is: as_is has no meaning"]),
+        ("passages", {"profile": "passages", "unit": "sentence"}, ["text.n_max: unit: sentence hides the number"]),
+        ("passages", {"profile": "passages", "unit": "word", "n_max": 8}, ["text.profile = passages: contradicts"]),
+    ],
+)
+def test_texts_are_drawn_whole_by_their_mechanism_alone(name: str, text: dict[str, Any], problems: list[str]):
+    own = {"passages": "wordnet", "clusters": 50} if name == "passages" else {}
+    section = {"name": name, "epsilon": 6.0, "embedding": "demo", "public": True, **own}
+    raw = {**base(), "mechanism": section, "text": text}
+    if not problems:
+        config = parse_config({**raw, "input": {**raw["input"], "text": ["subject", "body"]}}, "job.yaml")
+        assert (config.policy.n_max, config.text_columns.widths, config.relation) == (2, (1, 1), "any_text")
+        return
+    found = faults(raw)
+    assert all(any(problem in fault for fault in found) for problem in problems), found
+
+
+@pytest.mark.parametrize("place", ["/lake/in", "/lake/in/p.txt", "/lake/out/part/p.parquet", "in/p.txt"])
+def test_passages_lie_where_no_record_is(place: str, tmp_path: Path):
+    section = {"name": "passages", "epsilon": 6.0, "embedding": "demo", "public": True, "clusters": 50}
+    raw = {**base(), "mechanism": {**section, "passages": place}, "text": {"profile": "passages"}}
+    raw["input"]["path"] = "/lake/in" if place.startswith("/") else "in"
+    with pytest.raises(ConfigError, match=r"mechanism\.passages = .*: is (in|out)put\.path, or inside it"):
+        parse_config(raw, "job.yaml", directory=tmp_path)
+    raw["mechanism"]["passages"] = "/lake/input.txt"
+    assert parse_config(raw, "job.yaml", directory=tmp_path).mechanism.name == "passages"
 
 
 def test_the_statement_of_what_is_public_covers_every_file():
@@ -201,8 +248,9 @@ def test_section_has_settings_fields_defaults_and_returns_them(name: str):
     kind = MECHANISMS[name].settings_type
     required: dict[str, Any] = {"epsilon": 8.0} if kind.has_epsilon() else {}
     required |= {"model": "/lake/generator.npz"} if "model" in kind.input_files else {}
+    required |= {"passages": "wordnet", "clusters": 50} if MECHANISMS[name].draws_texts else {}
     section = {"name": name, "embedding": "demo", "public": True, **required}
-    parsed = parse_config({**base(), "mechanism": section, "text": {"length": "as_is"}}, "job.yaml").mechanism
+    parsed = parse_config({**base(), "mechanism": section, "text": text_for(name)}, "job.yaml").mechanism
     assert parsed.settings == kind(**required)
     assert type(parsed.settings) is kind
     assert parsed.nominal_epsilon == required.get("epsilon", 0.0)
@@ -211,10 +259,11 @@ def test_section_has_settings_fields_defaults_and_returns_them(name: str):
 
 @pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if kind.settings_type.has_epsilon()])
 def test_no_mechanism_takes_an_epsilon_that_is_none(name: str):
-    model = {"model": "generator.npz"} if "model" in MECHANISMS[name].settings_type.input_files else {}
+    own = {"model": "generator.npz"} if "model" in MECHANISMS[name].settings_type.input_files else {}
+    own |= {"passages": "wordnet", "clusters": 50} if MECHANISMS[name].draws_texts else {}
     for epsilon in (float("nan"), float("inf"), 0, -1.0, 1e-200):
-        mechanism = {**base()["mechanism"], "name": name, "epsilon": epsilon, **model}
-        (fault,) = faults({**base(), "mechanism": mechanism, "text": {"length": "as_is"}})
+        mechanism = {**base()["mechanism"], "name": name, "epsilon": epsilon, **own}
+        (fault,) = faults({**base(), "mechanism": mechanism, "text": text_for(name)})
         assert fault.startswith("mechanism.epsilon = ")
         assert "finite" in fault or "greater than 0" in fault, epsilon
 
@@ -277,7 +326,7 @@ def test_what_is_left_blank_is_said_to_be_empty():
 
 def test_profile_that_does_not_exist_is_the_policys_only_fault():
     """What the other settings mean depends on it."""
-    allowed = "allowed: 'strict', 'readable' or 'carrier_phrases'. Did you mean readable?"
+    allowed = "allowed: 'strict', 'passages', 'readable' or 'carrier_phrases'. Did you mean readable?"
     written = changed("text", {"profile": "readble", "repeat": "same"})
     assert faults(written) == [f"text.profile = readble: {allowed}"]
 
@@ -434,8 +483,7 @@ def test_the_shipped_configurations_are_sound(path: Path):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "conf" / "mechanisms").glob("*.yaml")), ids=lambda path: path.name)
 def test_the_shipped_mechanisms_are_sound(path: Path):
-    settings = base()
-    settings["mechanism"] = yaml.safe_load(path.read_text())["mechanism"]
+    settings = {**base(), **yaml.safe_load(path.read_text())}
     name = {"tem": "exponential", "hyperbolic-exponential": "exponential"}.get(path.stem, path.stem)
     if name.startswith("hyperbolic"):
         assert faults(settings) == [fault for fault in faults(settings) if fault.startswith("text.length = pad")]

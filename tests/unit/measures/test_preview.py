@@ -190,7 +190,9 @@ def test_another_epsilon_is_the_mechanism_built_with_it(name):
         padding, first, second = False, 6.0, 9.0
     if name == "staircase":  # it has no lists below 1.2, and padding's floor depends on epsilon
         padding, first, second = False, 4.0, 6.0
-    others = {"model": "generator.npz"} if name == "er-ae" else {}
+    others: dict[str, object] = {"model": "generator.npz"} if name == "er-ae" else {}
+    if name == "passages":
+        others = {"passages": "wordnet", "clusters": 50}
     at_first, at_second = ({"epsilon": value, **others} for value in (first, second))
     changed = toys.build_mechanism(embedding, at_first, padding=padding, mechanism=name).at_epsilon(second)
     if changed is None:

@@ -231,7 +231,6 @@ REFUSED = {"status", "reason", "privacy", "content_tag", "text"}
             for copied in ({"unknown": "keep"}, {"case": "restore"}, {"punctuation": "keep"})
         ),
     ],
-    ids=str,
 )
 def test_the_fuzz_finds_policies_that_show_more(bundles, texts: Texts, settings: dict[str, Any], found: set[str]):
     policy = policy_of(**{"length": "pad", "output": "sequence", **settings})

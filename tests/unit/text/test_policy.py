@@ -47,7 +47,8 @@ TABLE = {
         PAD, {**PAD, "tokeniser": "characters"}, {**PAD, "tokeniser": "whitespace"}, {**PAD, "hyphens": "inner"},
         {**PAD, "case": "exact"}, {**PAD, "unknown": "drop"}, {**PAD, "unknown": "quarantine"},
         {**PAD, "digits": "drop"}, {**PAD, **STOPS, "stop_words": "drop"}, {**PAD, "types": {"number": "mask"}},
-        {**PAD, "names": "gazetteer"}, {**PAD, "other_language": "quarantine"},
+        {**PAD, "names": "gazetteer"}, {**PAD, "other_language": "quarantine"}, {**PAD, "unit": "text"},
+        {**PAD, "unit": "sentence"},
     ],
     "any_text bag presence": [{**PAD, "output": "bag"}],
     "any_text sampled presence": [SAMPLE, {**SAMPLE, "output": "bag"}],
@@ -73,6 +74,7 @@ PROFILE_TABLE = [
     ("strict", {"length": "as_is"}, "same_length sequence length presence"),
     ("readable", STOPS, "same_skeleton sequence case length presence punctuation stop_words types"),
     ("readable", {**STOPS, **WORDS}, "same_skeleton sequence case length presence punctuation stop_words"),
+    ("passages", {}, "any_text sequence presence"),
     ("carrier_phrases", SLOTS, "same_skeleton sequence carrier_phrases case length presence punctuation types"),
 ]
 
@@ -97,13 +99,15 @@ def test_the_table_covers_every_choice_of_every_setting():
     assert seen == {(name, choice) for name, choices in CHOICES.items() for choice in choices}
 
 
-def test_three_profiles_ship_and_ask_for_what_they_need():
-    assert list(PROFILES) == list(Profile) == ["strict", "readable", "carrier_phrases"]
+def test_four_profiles_ship_and_ask_for_what_they_need():
+    assert list(PROFILES) == list(Profile) == ["strict", "passages", "readable", "carrier_phrases"]
     for name, where in (("strict", "n_max"), ("readable", "stop_word_list"), ("carrier_phrases", "ngrams")):
         with pytest.raises(ValueError, match=f"{where}: .* needs a"):
             with_profile(name)
     controls = {name: settings.get("controls", "keep") for name, settings in PROFILES.items()}
-    assert controls == {"strict": "keep", "readable": "drop", "carrier_phrases": "drop"}, "as punctuation"
+    assert controls == {"strict": "keep", "passages": "keep", "readable": "drop", "carrier_phrases": "drop"}, (
+        "as punctuation"
+    )
 
 
 def test_unknown_choice_is_refused_with_the_known_ones():
@@ -230,6 +234,8 @@ FINGERPRINTS = {
     ("length", "sample"): "1f13739584baafb1333b28bf909c6deb51fcbcc1cd669166992294504f76ddfe",
     ("output", "bag"): "1c5ae8a262e1deddbdc203a1961cea7ff59f951c620eb6b2ff3d2b7191135851",
     ("slots", "carrier_phrases"): "63ab5950c37e9dc88e4fa27822b0a9f87d0247b76bb2b15bcd4ac2bd0e295495",
+    ("unit", "text"): "e600acf983f46a109ac9e54aa46419bd47969c278512c81d7961d79d382251f2",
+    ("unit", "sentence"): "8d97e02f050ebf1bbf3e2216ffc806c1cee73ef148904e0f862a80089729a983",
     ("refused", "empty"): "c4b4bc7d28a99ce96c86fb1793e49b8de90c4e68ac8592dedc7b6254ce9d41d9",
     ("repeat", "same"): "36a3b3b27918bb6bcebc5ffb9f55d05b5c32b03491baf9074b4be8ddd31ab2f0",
     ("tokeniser", "chinese"): "455046d1d08f40bf73728d92ffb3be53fe5ba2df5967c971f0e22aec523c6353",
@@ -240,6 +246,8 @@ FINGERPRINTS = {
 }
 LISTED = {"stop_words": "keep", "stop_word_list": ("of",)}
 NEEDED = {
+    ("unit", "text"): PAD,
+    ("unit", "sentence"): PAD,
     ("length", "pad"): {"n_max": 8},
     ("length", "sample"): {"n_max": 8},
     ("refused", "empty"): PAD,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -282,16 +282,19 @@ def write_blind_bundle(bundle: Bundle, store: Path) -> Path:
 
     Outputs of texts that differ only in hidden words then have one law: all else that distinguishes them is structure.
     """
-    words = bundle.vocabulary.array.to_pylist()
+    words = bundle.lexicon.array.to_pylist()
     size, padding = len(words), bundle.padding
     embedding = check_embedding(words, np.ones((size, 1)), "made documents")
+    language = bundle.lists.language if bundle.lists else ""
+    if (alike := bundle.mechanism.make_blind()) is not None:
+        recipe = Recipe(bundle.mechanism.name, {}, padding, "made documents", embedding.digest, lists=language)
+        return bundles.write(store, embedding, replace(alike, topics=bundle.topics), recipe, {})
     # A table of the exponential mechanism whose scores are all 0. Without padding among the outputs, since how many
     # words are written would else vary.
     zeros = np.zeros(size)
-    alike = NeighbourLists(np.arange(size + 1), np.arange(size, dtype=np.int32), zeros, zeros, 0.0)
-    table, _ = build_certified(symbol_rows(alike, 0.0, 0.0, padding=False), 0.0)
+    lists = NeighbourLists(np.arange(size + 1), np.arange(size, dtype=np.int32), zeros, zeros, 0.0)
+    table, _ = build_certified(symbol_rows(lists, 0.0, 0.0, padding=False), 0.0)
     built = MechanismArtifact({"padding": padding}, table.arrays, pure_guarantee(embedding, 0.0, 0.0, padding=padding))
-    language = bundle.lists.language if bundle.lists else ""
     recipe = Recipe(Exponential.name, {}, padding, "made documents", embedding.digest, lists=language)
     return bundles.write(store, embedding, built, recipe, {})
 

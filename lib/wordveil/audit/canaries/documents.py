@@ -12,7 +12,17 @@ import pyarrow as pa
 from wordveil.arrays import Bool
 from wordveil.artifacts.bundle import Bundle
 from wordveil.privacy.relations import Exposure
-from wordveil.text.choices import Case, Controls, Length, Names, OtherLanguage, Output, Refused, TokeniserKind
+from wordveil.text.choices import (
+    Case,
+    Controls,
+    DrawnUnit,
+    Length,
+    Names,
+    OtherLanguage,
+    Output,
+    Refused,
+    TokeniserKind,
+)
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
@@ -57,16 +67,16 @@ def choose_words(
     ``model``: the policy's n-gram model. ``names_language``: records name their language, so that none is identified.
     Raises :class:`ValueError` if the policy hides no text of such words, for example because it refuses all of them.
     """
-    open_policy = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
-    codec = Codec(open_policy, bundle.vocabulary, model, bundle.lists)
-    listed = bundle.vocabulary.array
+    open_policy = replace(policy, unit=DrawnUnit.WORD, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
+    codec = Codec(open_policy, bundle.lexicon, model, bundle.lists)
+    listed = bundle.lexicon.array
     tried = listed.take(pa.array(rng.permutation(len(listed))[:_TRIED]))
     words = [word for word in tried.to_pylist() if word.isalpha() and word == word.lower()] or tried.to_pylist()
     hidden = _find_hidden(codec, words)
     other = np.zeros(2, np.bool_) if names_language else None
     for _ in range(_ATTEMPTS):
         plain = [hidden[index] for index in rng.permutation(len(hidden))[:_PLAIN]]
-        if plain and _are_hidden(codec, plain, bundle.vocabulary.unknown, other):
+        if plain and _are_hidden(codec, plain, bundle.lexicon.unknown, other):
             carriers = _find_carriers(codec, model, words)
             return CanaryWords(tuple(plain), _find_cased(codec, policy, plain), _stop_words(policy), carriers)
     raise ValueError("the text policy hides no text that consists of words of the vocabulary.")

@@ -68,6 +68,12 @@ class Subject:
     work: BuildContext = field(default_factory=BuildContext)
 
     def __post_init__(self) -> None:
+        if self.kind.draws_texts:
+            raise BundleError(
+                f"mechanism.name = {self.mechanism}: it draws a whole text, and words have no epsilon. A text keeps its"
+                " subject with probability e^epsilon / (e^epsilon + clusters): choose about e^epsilon / 4 clusters, and"
+                " look at `wordveil plan --text`."
+            )
         if self.kind.reads_context:
             raise BundleError(
                 f"mechanism.name = {self.mechanism}: it draws each word by the words around it. What becomes of a "

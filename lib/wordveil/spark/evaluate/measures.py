@@ -31,7 +31,6 @@ from wordveil.text.stop_words import load_stop_words
 
 RELEASE = "release"
 """Subject of figures of sanitised texts; ``original``: that of the texts before."""
-WORDS = "words"
 POOL = 2_000
 """Number of records that are linked to their originals, each among as many."""
 _PRIORS = {
@@ -75,17 +74,17 @@ def measure_words(bundle: Bundle) -> list[Score]:
     if bundle.recovery is None:
         return []
     priors = {"uniform": bundle.recovery.uniform, "frequency": bundle.recovery.frequency}
-    size = bundle.vocabulary.size
-    return [_word_score(name, prior, recovered, size) for name, prior in priors.items() for recovered in prior.after]
+    size, of = bundle.vocabulary.size, bundle.recovery.of
+    return [_word_score(name, prior, item, size, of) for name, prior in priors.items() for item in prior.after]
 
 
-def _word_score(name: str, prior: PriorRecovery, recovered: Recovered, words: int) -> Score:
-    draws = "one draw" if recovered.draws == 1 else f"{recovered.draws} draws of the same word"
+def _word_score(name: str, prior: PriorRecovery, recovered: Recovered, words: int, of: str) -> Score:
+    draws = "one draw" if recovered.draws == 1 else f"{recovered.draws} draws of the same {of}"
     is_exact = recovered.at_most == recovered.at_least
     return Score(
         subject=RELEASE,
         group=Group.PRIVACY,
-        task=WORDS,
+        task=f"{of}s",
         method=f"best-guess-{name}",
         variant=f"draws-{recovered.draws}",
         figure="recovered",
@@ -94,7 +93,8 @@ def _word_score(name: str, prior: PriorRecovery, recovered: Recovered, words: in
         high=None if is_exact else recovered.at_most,
         chance=prior.before,
         count=words,
-        definition=f"The share of words that the best attacker of single words recovers from {draws}, {_PRIORS[name]}.",
+        definition=f"The share of {of}s that the best attacker of single {of}s recovers from {draws}, "
+        f"{_PRIORS[name].replace('word', of)}.",
         higher_is_better=False,
         note="" if recovered.at_most is not None else "A lower bound: the mechanism does not know its probabilities.",
     )
@@ -180,7 +180,7 @@ def measure_texts(
     befores, afters = _choose_pool(originals, released, seed)
     redrawn = _redraw(sanitiser, befores)
     return [
-        *_measure_context(redrawn, seed),
+        *(_measure_context(redrawn, seed) if sanitiser.bundle.topics is None else ()),
         *measure_linkage(befores, afters, encoder, RELEASE, seed, redrawn),
         *measure_terms(originals, released, RELEASE, seed, topics, load_stop_words(None, sanitiser.policy.language)),
         *measure_style_change(originals, released, RELEASE, seed),

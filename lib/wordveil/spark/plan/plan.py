@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ from wordveil.assembly.bundles import FindBundle, find_once
 from wordveil.config.load import Config
 from wordveil.config.schema import SparkSection
 from wordveil.errors import BundleError
-from wordveil.evaluation.linkage import LinkageForecast, LinkageTrials
+from wordveil.evaluation.linkage import LENGTHS, LinkageForecast, LinkageTrials
 from wordveil.evaluation.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
@@ -30,7 +30,7 @@ from wordveil.spark.plan.sample import TableSample
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import require_free_paths
-from wordveil.text.choices import Length, Output
+from wordveil.text.choices import DrawnUnit, Length, Output
 from wordveil.text.policy import TextPolicy
 
 FindTrials = Callable[[], LinkageTrials | None]
@@ -49,7 +49,7 @@ class Plan:
     word by word. Without a bundle prices, ``recovery`` and ``linkage`` are None and ``output_words`` is empty.
     ``fitting``: the number of records of the public length, or versions of one, that each limit of a pure budget
     admits, by scope. ``runs_left``: the number of further runs that each limit lasts at the mean rate so far, if the
-    ledger was read.
+    ledger was read. ``unit``: what a token is: a word, or a whole text.
     """
 
     release: str
@@ -76,6 +76,7 @@ class Plan:
     linkage: LinkageForecast | None = None
     fitting: dict[str, int] = field(default_factory=dict)
     runs_left: dict[str, int] = field(default_factory=dict)
+    unit: str = DrawnUnit.WORD
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -141,9 +142,15 @@ def make_plan(
         has_records=_has_records(table) if look and table is not None else None,
         recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
         output_words=tuple(forecast_lengths(policy, bundle.mechanism, bundle.vocabulary.size)) if bundle else (),
-        linkage=trials.forecast() if bundle and (trials := find_trials()) else None,
+        linkage=trials.forecast(_lengths(policy)) if bundle and (trials := find_trials()) else None,
+        unit=policy.unit,
         fitting=_count_fitting(config.budget, terms) if terms else {},
     )
+
+
+def _lengths(policy: TextPolicy) -> Sequence[int]:
+    """Choose the numbers of drawn words of the records whose linkage is forecast."""
+    return (policy.n_max or 1,) if policy.pads and not policy.draws_words else LENGTHS
 
 
 def _count_fitting(budget: Budget | None, terms: ReleaseTerms) -> dict[str, int]:
@@ -156,7 +163,7 @@ def _count_fitting(budget: Budget | None, terms: ReleaseTerms) -> dict[str, int]
 def add_typical(plan: Plan, table: TableSample, find_trials: FindTrials, policy: TextPolicy) -> Plan:
     """Add the share of linked records of a sample's median number of drawn words to ``plan``."""
     counted = table.sample.distinct or table.sample.lengths
-    if plan.linkage is None or not counted or not counted.median:
+    if plan.linkage is None or not policy.draws_words or not counted or not counted.median:
         return plan
     trials = find_trials()
     assert trials is not None  # the plan's own forecast had them
@@ -177,12 +184,13 @@ def find_trials_once(policy: TextPolicy, find: FindBundle) -> FindTrials:
         if bundle is None or policy.output != Output.SEQUENCE or policy.length == Length.SAMPLE:
             return None
         mechanism, vocabulary = bundle.mechanism, bundle.vocabulary
-        frequencies = rank_frequencies(vocabulary.size)
+        frequencies = bundle.topics.shares if bundle.topics else rank_frequencies(vocabulary.size)
         if (found := find_laws(mechanism, frequencies)) is None:
             return None
         laws, is_exact = found
         draw = None if is_exact else lambda ids: draw_publicly(mechanism, ids, "linkage")
-        return LinkageTrials(laws, frequencies * find_hidden_share(policy, vocabulary.array), draw)
+        hidden_share = find_hidden_share(policy, vocabulary.array) if policy.draws_words else 1.0
+        return LinkageTrials(laws, frequencies * hidden_share, draw)
 
     return find_trials
 

@@ -213,9 +213,10 @@ def check_preview(
             f"bundle_store = {config.bundle_store}: the store has no bundle, and a preview draws with one. Run "
             "`wordveil build` first."
         )
-    if bundle.mechanism.reads_context and words is not None:
+    draws_words = not (bundle.mechanism.reads_context or bundle.mechanism.draws_texts)
+    if not draws_words and words is not None:
         problem = (
-            f"{config.mechanism.name} writes a word by the words around it, so a word alone says nothing of it. "
+            f"{config.mechanism.name} reads a text as a whole, so a word alone says nothing of it. "
             'Show a public sentence: --text "...".'
         )
         raise usage_error("--words", words[:80], problem)
@@ -223,7 +224,7 @@ def check_preview(
     unknown: list[UnknownWord] = []
     if words is not None:
         shown, unknown = sort_words(words.split(","), config.policy, bundle.vocabulary)
-    elif not bundle.mechanism.reads_context:
+    elif draws_words:
         shown = default_words(bundle.vocabulary)
     ngrams = find_ngrams(config) if rows is not None else None  # words alone are drawn without it
     sanitiser = BundleSanitiser(bundle, config.policy, ngrams, config.text_columns)

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from wordveil.assembly.audits import find_audits
-from wordveil.assembly.bundles import find_recovery
+from wordveil.assembly.bundles import find_facts
 from wordveil.assembly.evaluations import load_attackers
 from wordveil.assembly.jobs import load_release_job
 from wordveil.config.load import Config
@@ -58,7 +58,7 @@ def run_night(
     results so far. Raises a step's error: later steps are not begun, and earlier results stay. A gate that does not
     pass is no error: the nightly run then has no publication.
     """
-    rules, audits, recovery = config.gate.rules, partial(find_audits, config), partial(find_recovery, config)
+    rules, audits, find = config.gate.rules, partial(find_audits, config), partial(find_facts, config)
     job = load_release_job(config, BuildContext(progress, tasks))
     with open_runner(job, session, params, progress, tasks) as runner:
         night = Night(runner.run(run_id, full_snapshot=full_snapshot))
@@ -69,7 +69,7 @@ def run_night(
         done(night)
         if decision.result.passed:
             key = job.materials.key
-            publication = publish_release(runner.release, job.settings, rules, key, recovery, progress)
+            publication = publish_release(runner.release, job.settings, rules, key, find, progress)
             night = replace(night, publication=publication)
             done(night)
     return night

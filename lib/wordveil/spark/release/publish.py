@@ -24,12 +24,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # noqa: N812
 from pyspark.sql.types import BooleanType, DateType, IntegralType, StringType, StructField, StructType
 
-from wordveil.assembly.bundles import find_recovery
+from wordveil.assembly.bundles import PublishedFacts, find_facts
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection, ReleaseHome
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
-from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Exposure, column_exposure
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED, is_internal
@@ -189,9 +188,9 @@ def publish(
     is not the current one, or was measured by other rules than those of ``config``.
     """
     key = load_key(config.key.file, config.key.env)
-    settings, rules, recovery = config.record_settings(""), config.gate.rules, partial(find_recovery, config)
+    settings, rules, find = config.record_settings(""), config.gate.rules, partial(find_facts, config)
     with open_release(config.home, session, progress, outcome=_OUTCOME) as release:
-        return publish_release(release, settings, rules, key, recovery, progress)
+        return publish_release(release, settings, rules, key, find, progress)
 
 
 def publish_release(
@@ -199,12 +198,12 @@ def publish_release(
     settings: RecordSettings,
     rules: GateRules,
     key: MasterKey,
-    recovery: Callable[[str], Recovery | None],
+    find: Callable[[str], PublishedFacts],
     progress: Callable[[str], None],
 ) -> Publication:
     """Publish a release that is open, as :func:`publish` does.
 
-    ``recovery``: finds the share of words that an attacker recovers, by the fingerprint of the bundle that drew.
+    ``find``: finds the public facts of the bundle that drew, by its fingerprint.
     """
     name, output = settings.release, release.home.output
     with job_errors(_OUTCOME):
@@ -238,6 +237,7 @@ def publish_release(
                 f"{_MOVE}"
             )
         publication = _next_publication(release, public_key)
+        facts_of = find(journal.intents()[0].terms.fixed["mechanism_fingerprint"])
         manifest = Manifest(
             **_describe_release(facts, journal, gate, settings.policy, key, shown),
             release=name,
@@ -247,8 +247,9 @@ def publish_release(
             software=software_versions(release.spark.version),
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             snapshot=snapshot,
-            recovery=recovery(journal.intents()[0].terms.fixed["mechanism_fingerprint"]),
+            recovery=facts_of.recovery,
             writers=output.writers,
+            topics=facts_of.topics,
         )
         document = sign(manifest, signing_key)
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,7 +25,7 @@ from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.filesystem import require_free_paths
+from wordveil.spark.platform.filesystem import Files, require_free_paths
 from wordveil.spark.platform.output import draft_output, list_drafts
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.session import require_classic
@@ -75,6 +76,9 @@ def run_sanitise(
         with job_errors(), watch_tasks(spark.sparkContext, settings.run_id, tasks):
             check_directories(table, config.output.partition_by)
             counts = write_sanitised(table, draft.path, job, config.source, config.output, progress)
+            if materials.bundle.topics is not None:
+                topics = json.dumps(materials.bundle.topics.describe(), indent=1, ensure_ascii=False)
+                Files(spark, f"{draft.path}/{TOPICS}").write(topics)
             draft.publish(overwrite=overwrite)
     except BaseException:
         draft.discard()
@@ -92,6 +96,10 @@ def run_sanitise(
         notes=notes,
         input_version=source.latest_version,
     )
+
+
+TOPICS = "_topics.json"
+"""File beside an output: what the numbers of its column ``symbols`` mean."""
 
 
 def write_sanitised(

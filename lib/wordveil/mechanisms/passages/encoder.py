@@ -1,0 +1,117 @@
+"""Encoder of texts: a sum of public word vectors in whole numbers, and the nearest of the public centres.
+
+A text's point is linear in its bag of words. Each *part* of a point (word vectors; directions of the passages) is
+summed over the words in 64-bit whole numbers and brought to one length, as whole numbers too. The products with centres
+are below 2^24, so that float32 holds every partial sum exactly, in any order of addition
+(:mod:`wordveil.neighbours.clusters`). One square root, division and multiplication per part are rounded as IEEE 754
+says. So the symbol of a text is the same on every machine and for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.arrays import Float32, Int32, Int64
+from wordveil.compiled import compiled
+from wordveil.neighbours.clusters import LONGEST, whole_directions
+
+Int16 = NDArray[np.int16]
+# Texts whose products with all centres are computed together.
+_BLOCK = 4096
+# Vectors of int16 that are added up in int32, whose sums run four times as fast as those of int64: these fit.
+_TOGETHER = 2**15
+
+
+@compiled
+def sum_words(ids: Int32, offsets: Int64, vectors: Int16, sums: Int64, counts: Int64) -> None:
+    """Add the vectors of each text's words to ``sums``, int64 ``(texts, n)``, and count these words.
+
+    ``ids`` beyond the rows of ``vectors``, int16 ``(size, n)``, are skipped.
+    """
+    size, width = vectors.shape
+    part, known = np.empty(width, np.int32), np.empty(_TOGETHER, np.int32)
+    for text in range(len(offsets) - 1):
+        token, stop = offsets[text], offsets[text + 1]
+        while token < stop:
+            last = min(stop, token + _TOGETHER)
+            found = 0
+            while token < last:
+                word = ids[token]
+                token += 1
+                if word < size:
+                    known[found] = word
+                    found += 1
+            counts[text] += found
+            part[:] = 0
+            at = 0
+            # Eight words at once: the sum is read and written once for them, and their rows are fetched together.
+            while at + 8 <= found:
+                a, b, c, d = vectors[known[at]], vectors[known[at + 1]], vectors[known[at + 2]], vectors[known[at + 3]]
+                at += 4
+                e, f, g, h = vectors[known[at]], vectors[known[at + 1]], vectors[known[at + 2]], vectors[known[at + 3]]
+                at += 4
+                for axis in range(width):
+                    four = np.int32(a[axis]) + np.int32(b[axis]) + np.int32(c[axis]) + np.int32(d[axis])
+                    part[axis] += four + np.int32(e[axis]) + np.int32(f[axis]) + np.int32(g[axis]) + np.int32(h[axis])
+            while at < found:
+                for axis in range(width):
+                    part[axis] += vectors[known[at], axis]
+                at += 1
+            for axis in range(width):
+                sums[text, axis] += part[axis]
+
+
+@dataclass(frozen=True)
+class SumEncoder:
+    """Encoder by sums of word vectors.
+
+    ``vectors``: int16 ``(size, n)``. ``centres``: float32 ``(symbols, n)``, whole directions. ``widths``: the number of
+    columns of each part, with sum ``n``.
+    """
+
+    vectors: Int16
+    centres: Float32
+    widths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]], widths: list[int]) -> Self:
+        """Make from a bundle's arrays."""
+        return cls(arrays["vectors"], arrays["centres"], tuple(widths))
+
+    def locate(self, ids: Int32, offsets: Int64) -> tuple[Float32, Int64]:
+        """Return the point of each text, float32 ``(texts, n)``, and its number of known words, int64 ``(texts,)``."""
+        texts, width = len(offsets) - 1, self.vectors.shape[1]
+        sums, counts = np.zeros((texts, width), np.int64), np.zeros(texts, np.int64)
+        sum_words(ids, offsets, self.vectors, sums, counts)
+        return join_parts(sums.astype(np.float64), self.widths), counts
+
+    def encode(self, ids: Int32, offsets: Int64) -> Int32:
+        """Return the nearest centre of each text, int32 ``(texts,)``; the lower number of equally near ones.
+
+        A text without a known word gets the number of centres, which stands for padding.
+        """
+        symbols = np.empty(len(offsets) - 1, np.int32)
+        columns = np.ascontiguousarray(self.centres.T)
+        for start in range(0, len(symbols), _BLOCK):
+            points, counts = self.locate(ids, offsets[start : start + _BLOCK + 1])
+            nearest = np.argmax(points @ columns, axis=1)
+            symbols[start : start + _BLOCK] = np.where(counts > 0, nearest, len(self.centres))
+        return symbols
+
+
+def join_parts(sums: NDArray[np.float64], widths: tuple[int, ...]) -> Float32:
+    """Bring each part of the rows of ``sums``, float64 ``(texts, n)``, to one length, as whole numbers: float32."""
+    joined = np.empty(sums.shape, np.float32)
+    length, start = LONGEST / np.sqrt(len(widths)), 0
+    for width in widths:
+        columns = slice(start, start + width)
+        part = np.empty((len(sums), width), np.float32)
+        whole_directions(np.ascontiguousarray(sums[:, columns]), part, float(length))
+        joined[:, columns] = part
+        start += width
+    return joined
