@@ -98,7 +98,7 @@ def fit_passages(texts: pa.StringArray, to: FittedWords) -> PublicPassages:
     says of nobody's record. Raises :class:`PublicFileError` if nothing is left.
     """
     given = len(texts)
-    plain = pc.replace_substring_regex(texts, r"<[^<>]{1,200}>", " ")
+    plain = pc.replace_substring_regex(texts, r"<[^<>]{1,200}>|(?m:^[\s>|]+)", " ")  # mark-up, and marks of quotations
     plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(plain, r"[\s\p{Cc}]+", " "))
     plain = pc.unique(plain.filter(pc.greater(pc.binary_length(plain), 0)))
     to.note(given - len(plain), f"of {given:,} passages of {to.source} are repeated or empty: left out.")

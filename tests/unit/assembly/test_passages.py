@@ -78,7 +78,7 @@ def test_other_files_are_refused_by_name(tmp_path: Path):
 def test_what_cannot_serve_is_left_out_and_counted():
     notes: list[str] = []
     long = "The snow melts in the rain. " * 30
-    repeated = ("The rain <b>and</b> the\n wind.", "The rain and the wind.", "")
+    repeated = ("> The rain <b>and</b> the\n>> wind.", "The rain and the wind.", "")
     named = ("Peter is in the rain and the snow", "The bank rises 47 in the wind")
     texts = [*repeated, "bank", "Lorem ipsum dolor sit rain snow", long, *named, "In the bank the snow melts"]
     found = fit_passages(pa.array(texts, pa.string()), FittedWords(WORDS, "passages", "toy.txt", notes))

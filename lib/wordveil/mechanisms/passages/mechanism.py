@@ -30,7 +30,7 @@ from annotated_types import Ge, Le
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import MechanismArtifact
-from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs, PublicPassages
+from wordveil.mechanisms.inputs import NO_INPUTS, WORDNET, PublicInputs, PublicPassages
 from wordveil.mechanisms.passages.encoder import SumEncoder
 from wordveil.mechanisms.settings import Example, MechanismSettings, PureEpsilon
 from wordveil.mechanisms.tables.mechanism import check_epsilon
@@ -62,9 +62,9 @@ class PassagesSettings(MechanismSettings):
     clusters : int
         number of subjects. About ``e^epsilon / 4`` keeps a text's subject in four of five texts: 16 at epsilon 4, 37 at
         5, 100 at 6.
-    encoder : {"both", "vectors", "passages"}
+    encoder : {"both", "vectors", "passages"} or None
         what a text's subject is found by: ``vectors``, the embedding; ``passages``, which words the passages have
-        together; or both.
+        together; or both. None: ``vectors`` with ``wordnet``, which knows too little of a field, and otherwise both.
     output : {"passage", "keywords"}
         what is written for a subject: its most central passage, or its ten most telling words.
     """
@@ -74,7 +74,7 @@ class PassagesSettings(MechanismSettings):
     epsilon: PureEpsilon
     passages: str
     clusters: Annotated[int, Ge(2), Le(100_000)]
-    encoder: Literal["both", "vectors", "passages"] = "both"
+    encoder: Literal["both", "vectors", "passages"] | None = None
     output: Literal["passage", "keywords"] = "passage"
 
 
@@ -127,7 +127,7 @@ class Passages(ClusterDraws[PassagesSettings]):
             inputs.frequencies_of(embedding.size),
             inputs.passages,
             settings.clusters,
-            PARTS[settings.encoder],
+            PARTS[settings.encoder or ("vectors" if settings.passages == WORDNET else "both")],
             keywords=settings.output == "keywords",
             work=work,
         )
