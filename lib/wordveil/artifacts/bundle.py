@@ -214,11 +214,22 @@ class Bundle:
         """Manifest as bytes, against which a worker checks the payload."""
         return content_store.encode_canonical(self.manifest)
 
+    def check_unit(self, policy: TextPolicy) -> None:
+        """Raise :class:`BundleError` if the policy draws words by symbols of texts, or texts by symbols of words."""
+        if policy.draws_words != self.mechanism.draws_texts:
+            return
+        drawn = "whole texts" if self.mechanism.draws_texts else "words"
+        raise BundleError(
+            f"bundle {self.path}: its mechanism {self.mechanism.name} draws {drawn}, and text.unit is {policy.unit}. Set "
+            "text: {profile: passages} with the mechanism passages, and another profile with others."
+        )
+
     def check_policy(self, policy: TextPolicy, widths: Sequence[int] = ()) -> None:
         """Raise :class:`BundleError` unless the mechanism can draw the tokens that the policy produces.
 
         ``widths``: the public number of tokens of each text column, if there are several.
         """
+        self.check_unit(policy)
         problem = ""
         if policy.needs_padding != self.padding:
             built = "with" if self.padding else "without"

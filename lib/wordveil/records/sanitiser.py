@@ -149,6 +149,7 @@ class RecordSanitiser:
         self._policy = settings.policy
         self._bundle = bundle
         self._keys = keys
+        bundle.check_unit(settings.policy)
         self._terms = release_terms(settings, bundle)
         self._columns = settings.columns
         self._codec = ColumnsCodec(settings.columns, settings.policy, bundle, model)

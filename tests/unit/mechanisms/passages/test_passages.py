@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.toys import record_batch, record_sanitiser, sanitise, toy_embedding
+from support.toys import laplace_bundle, random_embedding, record_batch, record_sanitiser, sanitise, toy_embedding
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle, Recipe
 from wordveil.assembly.passages import fit_passages
@@ -161,10 +162,11 @@ def test_a_policy_that_copies_or_shows_is_refused(settings: dict[str, Any]):
 
 
 def test_words_are_not_drawn_by_symbols_of_texts(bundle: Bundle, tmp_path: Path):
-    with pytest.raises(ValueError, match="no symbols for whole texts"):
-        from support.toys import laplace_bundle, random_embedding
-
-        record_sanitiser(laplace_bundle(tmp_path, random_embedding(20, 3), 1.0, padding=True), POLICY)
+    words = laplace_bundle(tmp_path, random_embedding(20, 3), 1.0, padding=True)
+    for one, policy in ((words, POLICY), (bundle, with_profile("strict", n_max=4))):
+        for check in (partial(record_sanitiser, one), one.check_policy):
+            with pytest.raises(BundleError, match=r"draws .* and text\.unit is"):
+                check(policy)
 
 
 def test_a_bundle_that_claims_too_little_is_refuted(bundle: Bundle):
