@@ -54,7 +54,8 @@ def test_a_night_costs_epsilon_a_text_and_an_edit_as_much_again(spark: Any, work
     config = lake.config(**passages(workspace))
     made = run_night(config, lambda: spark, run_id="night-1")
     assert made.publication is not None
-    lake.update("id = 'a'", body=f"'{' '.join(SECOND[:7])}'")
+    lake.update("id = 'a'", body=" ".join(SECOND[:7]))
+    assert " ".join(SECOND[:7]) in [row["body"] for row in lake.rows(lake.input)]
     lake.forget()
     assert run_night(config, lambda: spark, run_id="night-2").publication is not None
     assert lake.spent() == {"a": 2, "b": 1, "c": 1, "d": 1}

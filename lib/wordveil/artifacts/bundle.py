@@ -220,8 +220,8 @@ class Bundle:
             return
         drawn = "whole texts" if self.mechanism.draws_texts else "words"
         raise BundleError(
-            f"bundle {self.path}: its mechanism {self.mechanism.name} draws {drawn}, and text.unit is {policy.unit}. Set "
-            "text: {profile: passages} with the mechanism passages, and another profile with others."
+            f"bundle {self.path}: its mechanism {self.mechanism.name} draws {drawn}, and text.unit is {policy.unit}. "
+            "Set text: {profile: passages} with the mechanism passages, and another profile with others."
         )
 
     def check_policy(self, policy: TextPolicy, widths: Sequence[int] = ()) -> None:

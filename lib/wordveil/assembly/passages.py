@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -60,7 +61,7 @@ def read_passages(source: str, setting: str) -> pa.StringArray:
     """
     where, path = f"{setting} = {source}", Path(_find(source))
     if not path.exists():
-        raise PublicFileError(f"{where}: no such file. Name a file of public texts, or {WORDNET}.")
+        raise PublicFileError(f"{where}: no such file. Name a file of public texts, or write {WORDNET}.")
     if path.name.endswith(_LINES):
         return _read_lines(path, where)
     kind = "parquet" if path.is_dir() else _FORMATS.get(path.suffix)
@@ -69,24 +70,48 @@ def read_passages(source: str, setting: str) -> pa.StringArray:
         raise PublicFileError(f"{where}: its name tells no format. Name a file that ends in {known}.")
     try:
         table = ds.dataset(path, format=kind)
-        names = [field.name for field in table.schema if pa.types.is_string(field.type)]
-        if "text" not in names and len(names) != 1:
+        strings = [field.name for field in table.schema if _is_text(field.type)]
+        if "text" in table.schema.names and "text" not in strings:
             raise PublicFileError(
-                f"{where}: has no column `text`, and {len(names)} columns of strings ({', '.join(names) or 'none'}). "
+                f"{where}: its column `text` is {table.schema.field('text').type}. Write texts there."
+            )
+        if "text" not in strings and len(strings) != 1:
+            raise PublicFileError(
+                f"{where}: has no column `text`, and {len(strings)} columns of strings "
+                f"({', '.join(strings) or 'none'}). "
                 "Name the column of passages `text`."
             )
-        column = table.to_table(columns=["text" if "text" in names else names[0]]).column(0)
+        column = table.to_table(columns=["text" if "text" in strings else strings[0]]).column(0)
+        texts = pa.chunked_array([column.cast(pa.string())]) if not column.num_chunks else column.cast(pa.string())
+        texts = texts.drop_null().combine_chunks()
+        texts.validate(full=True)
     except (pa.ArrowException, OSError):
         raise PublicFileError(f"{where}: cannot be read as {kind}. Repair the file, or name another.") from None
-    return column.drop_null().combine_chunks()
+    return _require_texts(texts, where)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Return whether a column of this type has strings."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _require_texts(texts: pa.StringArray, where: str) -> pa.StringArray:
+    """Return ``texts``. Raise :class:`PublicFileError` if there are none."""
+    if not len(texts):
+        raise PublicFileError(f"{where}: has no text. Name a file of public texts, or write {WORDNET}.")
+    return texts
 
 
 def _read_lines(path: Path, where: str) -> pa.StringArray:
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        return pa.array(data.decode("utf-8-sig").splitlines(), pa.string())
-    except (OSError, EOFError, UnicodeDecodeError):
+        return _require_texts(pa.array(data.decode("utf-8-sig").splitlines(), pa.string()), where)
+    except UnicodeDecodeError:
         raise PublicFileError(f"{where}: is no text in UTF-8. Write it in UTF-8, a passage a line.") from None
+    except (OSError, EOFError, zlib.error):
+        raise PublicFileError(f"{where}: cannot be read. Repair the file, or name another.") from None
 
 
 def fit_passages(texts: pa.StringArray, to: FittedWords) -> PublicPassages:
@@ -99,7 +124,7 @@ def fit_passages(texts: pa.StringArray, to: FittedWords) -> PublicPassages:
     """
     given = len(texts)
     plain = pc.replace_substring_regex(texts, r"<[^<>]{1,200}>|(?m:^[\s>|]+)", " ")  # mark-up, and marks of quotations
-    plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(plain, r"[\s\p{Cc}]+", " "))
+    plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(plain, r"[\s\p{Cc}\p{Cf}]+", " "))
     plain = pc.unique(plain.filter(pc.greater(pc.binary_length(plain), 0)))
     to.note(given - len(plain), f"of {given:,} passages of {to.source} are repeated or empty: left out.")
     codec = _codec(to)
@@ -122,6 +147,10 @@ def fit_passages(texts: pa.StringArray, to: FittedWords) -> PublicPassages:
         int(offered.is_named.sum()),
         f"of {len(texts_to_write):,} passages and sentences name someone, a number or the like: not written.",
     )
+    if to.language not in LISTED_LANGUAGES:
+        to.notes.append(
+            f"{to.name}: no list has names of the language {to.language}: passages that name people may be written."
+        )
     can_write = offered.is_known & ~offered.is_named
     return PublicPassages(
         *read.select(read.is_known), texts_to_write.filter(pa.array(can_write)), *offered.select(can_write)

@@ -306,14 +306,15 @@ def _timed(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 def _facts(subject: _Subject) -> dict[str, str]:
     bundle, guarantee = subject.bundle, subject.bundle.guarantee
+    words, token = ("words", "token") if bundle.topics is None else ("subjects", "text")
     return {
         "mechanism": bundle.mechanism.name,
         "fingerprint": bundle.fingerprint,
-        "words": f"{subject.space.size:,}",
+        words: f"{subject.space.size:,}",
         "padding": "yes" if subject.space.padding else "no",
         "epsilon": f"{guarantee.nominal_epsilon:g} configured, {guarantee.epsilon:g} certified",
         "metric": guarantee.metric.identifier,
-        "loss of a token": f"{guarantee.pure:g} at most, delta {guarantee.delta:g}",
+        f"loss of a {token}": f"{guarantee.pure:g} at most, delta {guarantee.delta:g}",
         DRAWS_FACT: f"{subject.draws:,}",
         "seed": str(subject.seed),
         "wordveil": __version__,

@@ -64,7 +64,8 @@ def linkage_fact(plan: Plan) -> str:
         bound = bound_linkage(plan.epsilon_pure, linkage.candidates)
         return (
             f"anyone to whom {linkage.candidates:,} candidate originals are equally likely finds the right one for "
-            f"{share:.2%} of the records, by the best attack for {bound:.1%} at most"
+            f"{share:.2%} of the records, if subjects are as frequent as in the passages; of one record with a "
+            f"probability of {bound:.1%} at most, whatever its subject"
         )
     word = f"{plan.unit}s" if plan.unit != DrawnUnit.WORD else "words"
     word = "different words" if plan.composition == Composition.DISTINCT else "words"

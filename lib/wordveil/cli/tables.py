@@ -73,7 +73,9 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
         "released": f"{sample.released:,}",
         "quarantined": show_reasons(sample.quarantined),
         "unknown words": "no words" if rate is None else f"{rate:.2%} of {sample.words:,}",
-        "tokens a record": "none" if lengths is None else _quantiles(lengths),
+        ("tokens a record" if sample.unit == DrawnUnit.WORD else "words a record"): "none"
+        if lengths is None
+        else _quantiles(lengths),
     }
     if sample.distinct is not None:
         facts["different words a record"] = _quantiles(sample.distinct)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from wordveil.config.checks import find_text_faults
+from wordveil.config.checks import find_symbol_faults, find_text_faults
 from wordveil.config.load import make_fault
 from wordveil.config.schema import ColumnsSection, ReleaseName, Section, TextSection
 from wordveil.errors import ConfigError, Fault
@@ -35,6 +35,8 @@ def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tu
         raise ConfigError("arguments", faults)
     widths = text.widths(source.texts) if len(source.texts) > 1 else ()
     chosen = TextPolicy(**text.policy_settings(source.texts))
+    if not chosen.draws_words and (clashes := list(find_symbol_faults(source))):
+        raise ConfigError("arguments", clashes)
     return source, chosen, TextColumns(source.text_names, widths, symbols=not chosen.draws_words)
 
 

@@ -25,12 +25,13 @@ from wordveil.config.schema import (
 )
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, did_you_mean, shown_value
-from wordveil.input.columns import fold_name
+from wordveil.input.columns import Columns, fold_name
 from wordveil.input.formats import find_source_faults
 from wordveil.input.locations import SCHEME
 from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.relations import column_exposure
+from wordveil.records.paths import read_path
 from wordveil.records.schema import SYMBOLS
 from wordveil.release.budgets import STALE, ReleaseFacts, find_budget_faults
 from wordveil.release.rules import find_gate_faults, output_exposes
@@ -143,10 +144,18 @@ def _unit_faults(mechanism: type[Mechanism[Any]], text: TextSection, source: Sou
     if unit != DrawnUnit.WORD and not mechanism.draws_texts:
         problem = "needs a mechanism whose symbols stand for texts. Set mechanism.name: passages, or another profile."
         yield Fault("text.profile", text.profile, problem)
-    for name in (source.id, *source.keep) if source and unit != DrawnUnit.WORD else ():
-        if fold_name(name) == SYMBOLS:
-            problem = "is what profile: passages adds. Rename the column in a view of the input."
-            yield Fault("input", name, problem)
+    if source and unit != DrawnUnit.WORD:
+        yield from find_symbol_faults(source)
+
+
+def find_symbol_faults(source: Columns) -> Iterator[Fault]:
+    """List columns with the name of the column that is added where symbols stand for texts."""
+    several = source.texts if len(source.texts) > 1 else ()
+    named = {"input.id": (source.id,), "input.keep": source.keep, "input.text": several}
+    for setting, names in named.items():
+        for name in names:
+            if fold_name(read_path(name)[0] if setting == "input.text" else name) == SYMBOLS:
+                yield Fault(setting, name, "is what profile: passages adds. Rename the column in a view of the input.")
 
 
 def _corpus_faults(mechanism: type[Mechanism[Any]], sections: Sections) -> Iterator[Fault]:

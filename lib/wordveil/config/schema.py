@@ -218,7 +218,8 @@ class TextSection(Section):
     @property
     def _draws_texts(self) -> bool:
         """True if one symbol is drawn for a whole text, whose number of tokens is 1."""
-        return self.profile == choices.Profile.PASSAGES and self.unit in (None, choices.DrawnUnit.TEXT)
+        by_profile = self.profile == choices.Profile.PASSAGES and self.unit is None
+        return by_profile or self.unit == choices.DrawnUnit.TEXT
 
     def widths(self, names: Sequence[str]) -> tuple[int, ...]:
         """List the public numbers of tokens of the text columns ``names``; empty if none is set."""
@@ -261,8 +262,10 @@ class TextSection(Section):
             chosen["n_max"] = sum(self.n_max.values())
         elif self.n_max is not None:
             chosen["n_max"] = self.n_max * len(names)
+        elif self._draws_texts:
+            chosen["n_max"] = len(names)
         elif self.profile == choices.Profile.PASSAGES:
-            chosen["n_max"] = len(names) if self._draws_texts else None
+            chosen["n_max"] = None
         settings: dict[str, Any] = {**profile, **chosen}
         if settings.get("stop_words", choices.StopWords.HIDE) != choices.StopWords.HIDE:
             language = settings.get("language", DraftPolicy.language)

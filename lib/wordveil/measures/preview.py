@@ -216,6 +216,7 @@ def inspect(
             chosen = choose_evenly(encoded.ids, SAMPLE_TOKENS)
             drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
     keep_rate = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
+    rate = keep_rate.rate if policy.draws_words else _find_kept_share(bundle, chosen)
     released = len(encoded.lengths)
     tokens = released * policy.n_max if policy.n_max else int(encoded.draws.sum())
     emptied = {
@@ -241,13 +242,20 @@ def inspect(
         if lengths and policy.n_max and policy.draws_words and not several
         else None,
         tokens=tokens,
-        keep_rate=keep_rate.rate,
+        keep_rate=rate,
         keep_draws=keep_rate.words,
         tokens_per_second=speed,
         seconds=encoded.seconds + tokens / speed,
         columns=tuple(_column_samples(encoded, policy, bundle, columns)) if several else (),
         unit=policy.unit,
     )
+
+
+def _find_kept_share(bundle: Bundle, symbols: Int32) -> float | None:
+    """Compute the share of texts with these symbols that keep their subject, by the law; None without any."""
+    subjects = symbols[symbols < bundle.vocabulary.size]
+    stays = bundle.mechanism.stay_probabilities(subjects) if len(subjects) else None
+    return None if stays is None else float(stays.mean())
 
 
 def _column_samples(
@@ -287,7 +295,7 @@ def _encode(
         texts = [pc.fill_null(batch.column(name), "") for name in columns.inputs]
         started = time.process_time()
         encoded = codec.encode(texts, codec.find_other(texts, named))
-        seconds += time.process_time() - started
+        seconds += (time.process_time() - started) * (whole is None)
         length = np.diff(encoded.offsets)
         fine = reason == None  # noqa: E711 - elementwise
         reason[fine] = encoded.refused[fine]
@@ -300,7 +308,10 @@ def _encode(
         )
         records += batch.num_rows
         reasons.update(reason[~sound].tolist())
+        started = time.process_time()
         drawn = encoded if whole is None else whole.encode(texts)
+        if whole is not None:  # reads the words, too
+            seconds += time.process_time() - started
         joined = drawn.layout.join([column.ids for column in drawn.columns])
         ids.append(joined[np.repeat(sound, np.diff(drawn.offsets))])
         lengths.append(np.where(sound[:, None], by_column, 0)[sound | emptied])

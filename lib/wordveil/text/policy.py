@@ -317,7 +317,7 @@ def find_policy_faults(draft: DraftPolicy, written: Mapping[str, Any], names: Se
     ``written``: the section's settings with their profile, None if not set. ``names``: the text columns, if known.
     """
     is_strict = written["profile"] == Profile.STRICT
-    if written["profile"] == Profile.PASSAGES:
+    if not draft.draws_words:
         yield from _useless_faults(written, draft)
     if draft.unit != DrawnUnit.TEXT:
         yield from _width_faults(written, names)
@@ -352,7 +352,9 @@ def _useless_faults(written: Mapping[str, Any], draft: DraftPolicy) -> Iterator[
     """List settings that have no meaning where passages are written for texts."""
     for name in ("n_max", "keep_only") if draft.unit == DrawnUnit.TEXT else ("keep_only",):
         if written.get(name) is not None:
-            problem = "has no meaning with profile: passages, which writes one passage for a text. Remove it."
+            problem = (
+                f"has no meaning with unit: {draft.unit}, which writes passages. Remove it, and set profile: passages."
+            )
             yield Fault(f"text.{name}", shown_value(written[name]), problem)
 
 

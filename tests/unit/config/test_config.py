@@ -171,7 +171,7 @@ def test_every_mechanism_may_name_frequencies_and_needs_none(name):
         ),
         ("passages", {"profile": "readable"}, ["text.profile = readable: contradicts"]),
         ("tree", {"profile": "passages"}, ["text.profile = passages: needs a mechanism whose symbols stand for texts"]),
-        ("passages", {"profile": "passages", "n_max": 8}, ["text.n_max = 8: has no meaning with profile: passages"]),
+        ("passages", {"profile": "passages", "n_max": 8}, ["text.n_max = 8: has no meaning with unit: text"]),
         ("passages", {"profile": "passages", "case": "restore"}, ["text.unit: text copies nothing", "text.length"]),
         ("passages", {"profile": "passages", "length": "as_is"}, ["text.length = as_is: as_is has no meaning"]),
         ("passages", {"profile": "passages", "unit": "sentence"}, ["text.n_max: unit: sentence hides the number"]),

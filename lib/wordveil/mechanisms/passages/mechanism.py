@@ -161,12 +161,19 @@ class Passages(ClusterDraws[PassagesSettings]):
         guarantee = WordGuarantee(Metric(TEXTS, digest.hexdigest()), settings.epsilon, loss, diameter=1.0)
         stays = float(table.mixture(0).probabilities[0])
         largest, effective = subjects.spread
+        lacking = subjects.lacking
         kept = f"It keeps its subject with a probability of {stays:.3g}."
         even = f"the largest has {largest:.1%}, and they are as even as {effective:.0f} equal ones."
-        notes = (
+        notes: tuple[str, ...] = (
             f"A text loses at most {loss:.4g}, whatever its length. {kept}",
             f"{len(inputs.passages):,} passages are spread over {count:,} subjects: {even}",
         )
+        if lacking:
+            notes += (
+                f"{lacking:,} subjects have no passage of their own that may be written: another's stands there.",
+            )
+        if loss < 0.99 * settings.epsilon:
+            notes += (f"No table of 64 bits loses more than {loss:.4g}: a larger epsilon keeps no more.",)
         return MechanismArtifact(parameters, arrays, guarantee, notes=notes, topics=subjects.topics)
 
     def make_blind(self) -> MechanismArtifact:

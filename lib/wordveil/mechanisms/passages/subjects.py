@@ -50,11 +50,15 @@ _LARGEST = 2**15 - 1
 
 @dataclass(frozen=True)
 class Subjects:
-    """Encoder of texts, and the meaning of its symbols. ``sizes``: int64 ``(symbols,)``, passages of each."""
+    """Encoder of texts, and the meaning of its symbols.
+
+    ``sizes``: int64 ``(symbols,)``, passages of each. ``lacking``: subjects with no passage that may be written.
+    """
 
     encoder: SumEncoder
     topics: Topics
     sizes: Int64
+    lacking: int
 
     @property
     def spread(self) -> tuple[float, float]:
@@ -101,10 +105,10 @@ def find_subjects(
     sizes = np.bincount(labels[known_rows], minlength=clusters)
     telling = _find_keywords(counts, labels, clusters, embedding.words)
     encoder = SumEncoder(vectors, centres, widths)
-    texts = telling if keywords else _choose_passages(encoder, passages)
+    texts, lacking = (telling, 0) if keywords else _choose_passages(encoder, passages)
     shares = (sizes + 0.5) / (sizes + 0.5).sum()
     topics = Topics(_distinguish(texts), telling, shares)
-    return Subjects(encoder, topics, sizes)
+    return Subjects(encoder, topics, sizes, lacking)
 
 
 def _count_words(passages: PublicPassages, size: int) -> sparse.csr_matrix:
@@ -179,8 +183,11 @@ def _cluster(points: Float32, rows: Int64, clusters: int, work: BuildContext) ->
     return labels, centres
 
 
-def _choose_passages(encoder: SumEncoder, passages: PublicPassages) -> pa.StringArray:
-    """Choose for each centre its nearest text, of its own subject if there is one; each text once."""
+def _choose_passages(encoder: SumEncoder, passages: PublicPassages) -> tuple[pa.StringArray, int]:
+    """Choose for each centre its nearest text, of its own subject if there is one; each text once.
+
+    Also returns the number of subjects that have none.
+    """
     clusters = len(encoder.centres)
     if len(passages.texts) < clusters:
         raise BundleError(
@@ -196,7 +203,7 @@ def _choose_passages(encoder: SumEncoder, passages: PublicPassages) -> pa.String
         allowed = is_free & (labels == cluster) if has_own[cluster] else is_free
         chosen[cluster] = int(np.argmax(np.where(allowed, nearness[:, cluster], -np.inf)))
         is_free[chosen[cluster]] = False
-    return passages.texts.take(pa.array(chosen))
+    return passages.texts.take(pa.array(chosen)), int((~has_own).sum())
 
 
 def _find_keywords(counts: sparse.csr_matrix, labels: Int32, clusters: int, words: pa.StringArray) -> pa.StringArray:

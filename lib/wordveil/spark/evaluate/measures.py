@@ -17,7 +17,7 @@ from wordveil.evaluation.accuracy import ACCURACY, ADAPTIVE, ORIGINAL, measure_a
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.context import PublicLanguage, measure_word_recovery
 from wordveil.evaluation.encoders import SentenceEncoder, measure_similarity
-from wordveil.evaluation.linkage import LINKED, measure_linkage
+from wordveil.evaluation.linkage import LINKED, bound_linkage, measure_linkage
 from wordveil.evaluation.redrawn import BundleSanitiser, Redrawn, redraw
 from wordveil.evaluation.stylometry import measure_style_change
 from wordveil.evaluation.topics import measure_terms
@@ -203,7 +203,12 @@ def find_linked(
     befores, afters = _choose_pool(originals, released, seed)
     redrawn = _redraw(sanitiser, befores, seed)
     scores = measure_linkage(befores, afters, encoder, RELEASE, seed, redrawn)
-    return max(score.high for score in scores if score.figure == LINKED and score.high is not None)
+    figures = [score.high for score in scores if score.figure == LINKED and score.high is not None]
+    if redrawn is None and sanitiser.bundle.topics is not None:
+        # Of several columns no attack by laws is measured: what nobody exceeds stands for it.
+        loss = sanitiser.bundle.guarantee.pure * (sanitiser.policy.n_max or len(sanitiser.columns.names))
+        figures.append(bound_linkage(loss, len(befores)))
+    return max(figures)
 
 
 def _choose_pool(originals: Sequence[str], released: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
