@@ -82,7 +82,6 @@ DRAWN = (
     "staircase, floors",
     "tree 80, representative",
     "tree 20, representative",
-    "tree 20, fluent",
 )
 SMALL = ("sst2", "trec6", "intent")  # the corpora that noise on vectors is fast enough for
 SHOWN = ("topic", "sst2", "trec6", "intent", "author", "kept", "cosine", "perplexity", "recovered")
@@ -214,20 +213,13 @@ class Setup:
             load_corpora(codec, share),
             Bigrams(reviews.ids, reviews.offsets, embedding.size),
             known,
-            PublicInputs(frequencies=frequencies, bigrams=shipped_bigrams(), classes=set_apart(embedding)),
+            PublicInputs(frequencies=frequencies, classes=set_apart(embedding)),
         )
 
 
 def set_apart(embedding: Embedding) -> Int32 | None:
     """Return the stop-words of an embedding as a class of their own."""
     return read_files({"classes": "stop-words:en"}).fit(embedding.words).inputs.classes
-
-
-def shipped_bigrams() -> Any:
-    """Return the package's bigram model."""
-    from wordveil.artifacts.ngram_model import bigrams_of, open_named
-
-    return bigrams_of(open_named("demo"))
 
 
 def cut_trees() -> list[Candidate]:
@@ -241,7 +233,6 @@ def cut_trees() -> list[Candidate]:
     found += [tree(f"500, {name} {value:g}", clusters=(500,), **apart, **{name: value}) for name, value in CUTS]
     found.append(tree("500, no classes", clusters=(500,)))
     found.append(tree("500 clusters", "member", clusters=(500,), **apart))
-    found.append(tree("500 clusters", "fluent", clusters=(500,), ngrams="demo", **apart))
     return [*found, tree("equal, of 200", sizes=(200,))]
 
 
@@ -258,9 +249,8 @@ def candidates(name: str, words: int) -> list[Candidate]:
         Candidate("staircase, uniform", "staircase", make_settings("staircase", alpha=0.0), by_loss=True),
         Candidate("staircase, floors", "staircase", make_settings("staircase"), by_loss=True),
     ]
-    for size, output in ((80, "representative"), (20, "member"), (20, "representative"), (20, "fluent")):
-        extra = {"ngrams": "demo"} if output == "fluent" else {}
-        settings = make_settings("tree", sizes=(size,), output=output, **extra)
+    for size, output in ((80, "representative"), (20, "member"), (20, "representative")):
+        settings = make_settings("tree", sizes=(size,), output=output)
         found.append(Candidate(f"tree {size}, {output}", "tree", settings, by_loss=True))
     return found
 

@@ -131,11 +131,11 @@ def test_absolute_paths_and_those_with_a_scheme_stay_as_written(place: str, tmp_
     assert load_config(write(tmp_path, plain)).input.path == place
 
 
-def test_ngram_path_begins_at_files_directory_unless_shipped(tmp_path: Path):
-    fluent = {"name": "tree", "epsilon": 8.0, "output": "fluent", "embedding": "demo", "public": True}
+def test_model_path_begins_at_files_directory_unless_shipped(tmp_path: Path):
+    tree = {"name": "tree", "epsilon": 8.0, "clusters": [500], "embedding": "demo", "public": True}
     for name, place in (("demo", "demo"), ("./demo", f"{tmp_path}/demo"), ("models", f"{tmp_path}/models")):
-        config = load_config(write(tmp_path, settings(mechanism={**fluent, "ngrams": name})))
-        assert config.mechanism.public_files["ngrams"] == place
+        config = load_config(write(tmp_path, settings(mechanism={**tree, "output": "hypernym", "pairs": name})))
+        assert config.mechanism.public_files["pairs"] == place
     text = {"profile": "carrier_phrases", "ngrams": "models"}
     with pytest.raises(ConfigError, match=f"{tmp_path}/models: holds no n-gram model"):
         load_config(write(tmp_path, settings(text=text)))

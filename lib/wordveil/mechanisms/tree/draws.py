@@ -18,7 +18,6 @@ from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, Setting
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.tables.mechanism import check_epsilon
 from wordveil.mechanisms.tree.build import count_lowest, solve_nesting
-from wordveil.mechanisms.tree.fluent import FluentModel
 from wordveil.mechanisms.tree.settings import scale_losses
 from wordveil.mechanisms.tree.table import Members, TreeTable, arrange, draw_members, word_laws, write_law
 
@@ -26,9 +25,8 @@ from wordveil.mechanisms.tree.table import Members, TreeTable, arrange, draw_mem
 class ClusterDraws(Mechanism[Settings]):
     """Base of mechanisms that draw from the arrays of a :class:`wordveil.mechanisms.tree.table.TreeTable`.
 
-    Further arrays: ``bounds``, int32, of the clusters of each level except the last. With ``output: fluent``, or
-    ``member`` of ``clusters``: ``order``, int32 ``(size,)``, the words by cluster. With ``fluent``: the model's arrays,
-    prefixed with ``fluent_``. With ``member``: ``edges``
+    Further arrays: ``bounds``, int32, of the clusters of each level except the last. With ``member`` of ``clusters``:
+    ``order``, int32 ``(size,)``, the words by cluster, and ``edges``
     (:meth:`wordveil.mechanisms.tree.build.Outputs.share_members`).
     """
 
@@ -76,17 +74,6 @@ class ClusterDraws(Mechanism[Settings]):
     def _clusters_of(self, ids: Int32) -> Int32:
         """Find the lowest cluster of each word; -1 for padding."""
         return np.where(ids == self._table.size, np.int32(-1), self._table.rows[ids])
-
-    def render(self, batch: TokenBatch) -> TokenBatch:
-        if self._parameters["output"] != "fluent":
-            return batch
-        positions = self._fluent.choose(self._clusters_of(batch.ids), batch.offsets)
-        written = np.where(batch.ids == self._table.size, batch.ids, self._arrays["order"][positions])
-        return TokenBatch(written, batch.offsets, batch.contexts)
-
-    @cached_property
-    def _fluent(self) -> FluentModel:
-        return FluentModel.of(self._arrays)
 
     @cached_property
     def _members(self) -> Members | None:

@@ -26,9 +26,8 @@ in the range.
 
 Any word of the drawn lowest cluster may be written: ``member``, the drawn one, or one that is drawn by public frequency
 where positions are clusters; ``representative``, the most frequent one; ``hypernym``, the one above the others, where
-clusters are subtrees (:mod:`wordveil.mechanisms.tree.cuts`); ``fluent``, those that make the likeliest text by public
-counts of pairs of words. The choice depends on the drawn cluster, further random bits and public data alone, and costs
-nothing (Dwork and Roth 2014, proposition 2.1).
+clusters are subtrees (:mod:`wordveil.mechanisms.tree.cuts`). The choice depends on the drawn cluster, further random
+bits and public data alone, and costs nothing (Dwork and Roth 2014, proposition 2.1).
 
 Related work: hierarchically well-separated trees for location privacy, Tao et al. 2020; words drawn inside clusters,
 with an infinite loss between them, Chen et al. 2023 (CusText); clusters drawn by distance, Awon et al. 2025 (CluSanT);
@@ -38,14 +37,14 @@ randomised response over groups of labels, BRR (arXiv 2504.20926) and BlockRR (2
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
-from wordveil.mechanisms.base import MechanismArtifact, pure_guarantee
+from wordveil.mechanisms.base import NO_FILES, Arrays, Files, MechanismArtifact, pure_guarantee
 from wordveil.mechanisms.inputs import NO_INPUTS, Pairs, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms, Example
 from wordveil.mechanisms.tables.mechanism import check_epsilon
@@ -58,9 +57,8 @@ from wordveil.mechanisms.tree.build import (
 )
 from wordveil.mechanisms.tree.cuts import Cut
 from wordveil.mechanisms.tree.draws import ClusterDraws
-from wordveil.mechanisms.tree.fluent import FluentModel
 from wordveil.mechanisms.tree.levels import round_loss
-from wordveil.mechanisms.tree.settings import DEFAULT_SIZES, TreeSettings
+from wordveil.mechanisms.tree.settings import DEFAULT_SIZES, Output, TreeSettings
 from wordveil.mechanisms.tree.table import arrange
 from wordveil.neighbours.blocks import BuildContext
 
@@ -100,6 +98,15 @@ class Tree(ClusterDraws[TreeSettings]):
         return (TreeSettings(epsilon=1.0, sizes=(size,)),)
 
     @classmethod
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:
+        if (output := parameters["output"]) not in get_args(Output):
+            raise BundleError(
+                f"the bundle was built with mechanism.output = {output}, which this version does not offer. Set "
+                "another output and build again, or use the mechanism passages."
+            )
+        return super().load(size, parameters, arrays, files)
+
+    @classmethod
     def build(
         cls,
         embedding: Embedding,
@@ -110,11 +117,6 @@ class Tree(ClusterDraws[TreeSettings]):
         inputs: PublicInputs = NO_INPUTS,
     ) -> MechanismArtifact:
         check_epsilon(settings.epsilon)
-        if settings.output == "fluent" and inputs.bigrams is None:
-            raise BundleError(
-                "mechanism.ngrams is not set, and mechanism.output = fluent needs it. Set it to demo, or to the path "
-                "of an n-gram model; or set mechanism.output: representative."
-            )
         if settings.output == "hypernym" and inputs.pairs is None:
             raise BundleError(
                 "mechanism.pairs is not set, and mechanism.output = hypernym needs it. Set it to demo, or to the path "
@@ -138,8 +140,8 @@ class Tree(ClusterDraws[TreeSettings]):
             written = outputs.write_members(hierarchy)
         else:
             written = outputs.representatives
-            if settings.output in ("member", "fluent"):
-                # Any word of the drawn cluster, to be replaced after the draw.
+            if settings.output == "member":
+                # Any word of the drawn cluster, to be replaced by a drawn member.
                 written = np.where(
                     rows[written] == np.arange(len(written)), written, hierarchy.order[hierarchy.bounds[0][:-1]]
                 )
@@ -157,10 +159,6 @@ class Tree(ClusterDraws[TreeSettings]):
             arrays |= {"order": outputs.order, "edges": outputs.share_members(frequencies)}
             if len(outputs.order) < size:
                 arrays["starts"] = outputs.starts
-        if settings.output == "fluent":
-            assert inputs.bigrams is not None
-            model = FluentModel.build(inputs.bigrams, embedding.words, outputs.order, outputs.starts)
-            arrays |= {"order": outputs.order, **model.arrays}
         guarantee = pure_guarantee(embedding, settings.epsilon, epsilon, padding=padding)
         level_losses = [round_loss(losses.levels[level]) for level in next_levels(settings.level_losses)]
         parameters = {

@@ -13,14 +13,9 @@ from annotated_types import Ge, Le, Lt, MinLen
 from wordveil.mechanisms.inputs import ANY, ORDINARY
 from wordveil.mechanisms.settings import MechanismSettings, PureEpsilon
 
-Output = Literal["member", "representative", "fluent", "hypernym"]
+Output = Literal["member", "representative", "hypernym"]
 _LEAST_LOSS = 1e-9
 DEFAULT_SIZES = (20,)
-# Files by setting: the output that needs each.
-_NEEDED = {
-    "ngrams": ("fluent", "an n-gram model"),
-    "pairs": ("hypernym", "a TSV file of word, hypernym, similarity"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +55,10 @@ class TreeSettings(MechanismSettings):
     losses : sequence of float
         the loss between words of one cluster, for each of ``sizes`` or ``clusters``; the first is 0. Empty: 0, for one
         level.
-    output : "member", "representative", "fluent" or "hypernym"
+    output : "member", "representative" or "hypernym"
         which word of the drawn lowest cluster is written: the drawn one, or with ``clusters`` one drawn by public
-        frequency; the most frequent; those that make the likeliest text; or with ``clusters``, then subtrees of
-        ``pairs`` for words with hypernyms, the hypernym.
-    ngrams : str or None
-        the n-gram model for ``fluent``: ``demo``, or a path.
+        frequency; the most frequent; or with ``clusters``, then subtrees of ``pairs`` for words with hypernyms, the
+        hypernym.
     pairs : str or None
         for ``hypernym``: ``demo``, the package's pairs of hypernyms, or a TSV file of word, hypernym, similarity with
         all hypernyms of a word up to the root. Similarities do not count here.
@@ -73,7 +66,7 @@ class TreeSettings(MechanismSettings):
         the probability that padding stays padding. None: the largest that epsilon allows.
     """
 
-    input_files: ClassVar[tuple[str, ...]] = ("classes", "merge", "written", "ngrams", "pairs")
+    input_files: ClassVar[tuple[str, ...]] = ("classes", "merge", "written", "pairs")
 
     epsilon: PureEpsilon
     sizes: Annotated[Sequence[Annotated[int, Ge(1)]], MinLen(1)] = DEFAULT_SIZES
@@ -86,7 +79,6 @@ class TreeSettings(MechanismSettings):
     written: str | None = None
     losses: Sequence[Annotated[float, Ge(0)]] = ()
     output: Output = "representative"
-    ngrams: str | None = None
     pairs: str | None = None
     pad_share: Annotated[float, Ge(1e-6), Lt(1)] | None = None
 
@@ -104,12 +96,12 @@ class TreeSettings(MechanismSettings):
                 yield name, f"{value} is used with clusters alone. Set these, or remove {name}."
         if not clusters and written.get("output") == "hypernym":
             yield "clusters", "is required with output: hypernym. Set it to the number of clusters, e.g. [500]."
-        for name, (output, what) in _NEEDED.items():
-            is_needed, value = written.get("output") == output, written.get(name)
-            if is_needed and value is None:
-                yield name, f"is required with output: {output}. Set it to demo, or to the path of {what}."
-            if not is_needed and value is not None:
-                yield name, f"{value} is used with output: {output} alone. Set that, or remove {name}."
+        is_needed, pairs = written.get("output") == "hypernym", written.get("pairs")
+        if is_needed and pairs is None:
+            what = "a TSV file of word, hypernym, similarity"
+            yield "pairs", f"is required with output: hypernym. Set it to demo, or to the path of {what}."
+        if not is_needed and pairs is not None:
+            yield "pairs", f"{pairs} is used with output: hypernym alone. Set that, or remove pairs."
 
     def at_epsilon(self, epsilon: float) -> Self:
         # Losses of the levels keep their proportion, as in the mechanism's own at_epsilon.

@@ -14,7 +14,7 @@ from wordveil.assembly.inputs import read_files
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.errors import BundleError
 from wordveil.measures.token_draws import write_tokens
-from wordveil.mechanisms.inputs import Bigrams, Groups, Pairs, PublicInputs
+from wordveil.mechanisms.inputs import Groups, Pairs, PublicInputs
 from wordveil.mechanisms.tree.cuts import join_small
 from wordveil.mechanisms.tree.mechanism import Tree
 from wordveil.mechanisms.tree.settings import TreeSettings
@@ -24,12 +24,6 @@ EMBEDDING = random_embedding(SIZE, 8)
 PAIRS = Pairs(
     *(np.array(ids, np.int32) for ids in zip(*((w, w // 6) for w in range(1, 240)), strict=True)), np.ones(239)
 )
-
-
-def bigrams() -> Bigrams:
-    words = pa.array(["", *EMBEDDING.words.to_pylist()])
-    pairs = np.tile(np.arange(1, 41, dtype=np.int32), SIZE + 1)
-    return Bigrams(words, np.full(SIZE + 1, 50), np.arange(SIZE + 2) * 40, pairs, np.ones(len(pairs), np.int64))
 
 
 def build(inputs: PublicInputs, *, padding: bool = False, **settings: Any) -> Tree:
@@ -44,7 +38,6 @@ def rows(tree: Tree) -> list[int]:
 OUTPUTS: list[dict[str, Any]] = [
     {"output": "representative"},
     {"output": "member"},
-    {"output": "fluent", "ngrams": "demo"},
     {"output": "hypernym", "pairs": "demo"},
     {"clusters": (), "sizes": (12,), "written": "ordinary"},
     {"clusters": (), "sizes": (12, 60), "losses": (0.0, 2.0), "output": "member", "written": "ordinary"},
@@ -54,7 +47,7 @@ OUTPUTS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("padding", [False, True])
 @pytest.mark.parametrize("settings", OUTPUTS)
 def test_what_may_not_be_written_never_is(settings: dict[str, Any], *, padding: bool):
-    plain = PublicInputs(pairs=PAIRS, bigrams=bigrams())
+    plain = PublicInputs(pairs=PAIRS)
     free = build(plain, padding=padding, **settings)
     # A cluster that has no other word, and half of all words.
     alone = np.flatnonzero(np.array(rows(free)) == rows(free)[5])
@@ -66,17 +59,16 @@ def test_what_may_not_be_written_never_is(settings: dict[str, Any], *, padding: 
     drawn = write_tokens(tree, np.arange(SIZE, dtype=np.int32).repeat(20), b"x", make_throwaway_keys())
     assert writable[drawn[drawn < SIZE]].all()
     assert len({*drawn[drawn < SIZE].tolist()}) >= 10
-    if settings.get("output") != "fluent":  # which chooses after the draw
-        laws = tree.word_laws()
-        stays = tree.stay_probabilities(np.arange(SIZE, dtype=np.int32))
-        assert laws is not None
-        for word in range(0, SIZE, 11):
-            law = tree.probabilities(word)
-            assert law.sum() == pytest.approx(1)
-            assert not law[:SIZE][~writable].any()
-            assert stays[word] == pytest.approx(law[word])
-            assert law_of_word(laws, word) == pytest.approx(law)
-        assert tree.stays_at([4.0], np.arange(SIZE, dtype=np.int32))[0] == pytest.approx(stays)
+    laws = tree.word_laws()
+    stays = tree.stay_probabilities(np.arange(SIZE, dtype=np.int32))
+    assert laws is not None
+    for word in range(0, SIZE, 11):
+        law = tree.probabilities(word)
+        assert law.sum() == pytest.approx(1)
+        assert not law[:SIZE][~writable].any()
+        assert stays[word] == pytest.approx(law[word])
+        assert law_of_word(laws, word) == pytest.approx(law)
+    assert tree.stays_at([4.0], np.arange(SIZE, dtype=np.int32))[0] == pytest.approx(stays)
 
 
 def test_the_most_frequent_word_that_may_be_written_stands():
@@ -97,13 +89,12 @@ def test_too_few_words_that_may_be_written_are_refused():
         build(PublicInputs(writable=writable))
 
 
-@pytest.mark.parametrize("settings", OUTPUTS[:4])
+@pytest.mark.parametrize("settings", OUTPUTS[:3])
 def test_groups_are_clusters_of_their_own(settings: dict[str, Any]):
     labels = np.full(SIZE, -1, np.int32)
     labels[40:120:2], labels[41:121:4], labels[7] = 0, 1, 2
-    inputs = PublicInputs(
-        pairs=PAIRS, bigrams=bigrams(), groups=Groups(labels, np.array([90, -1, 7], np.int32)), classes=labels + 1
-    )
+    groups = Groups(labels, np.array([90, -1, 7], np.int32))
+    inputs = PublicInputs(pairs=PAIRS, groups=groups, classes=labels + 1)
     tree = build(inputs, merge="sensitive", classes="stop-words:en", **settings)
     found = np.array(rows(tree))
     first = np.flatnonzero(labels == 0)

@@ -5,20 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from decimal import Decimal
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from support.exact_trees import drawn, shares, written_law
-from support.toys import KEYS, build, build_tree, law_of_word, load_built, random_embedding, token_batch, toy_embedding
-from wordveil.artifacts.ngram_model import bigrams_of, open_named
+from support.toys import build, build_tree, law_of_word, load_built, random_embedding
 from wordveil.config.load import parse_config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS
-from wordveil.embeddings.embedding import load
-from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms
@@ -62,8 +57,6 @@ def exact(mechanism: Tree, symbol: int) -> np.ndarray:
         ({"clusters": (50, 50), "losses": (0.0, 1.0)}, r"clusters: \[50, 50\] must fall"),
         ({"clusters": (50, 9, 2), "losses": (0.0, 1.0, 2.0)}, r"clusters: \[50, 9, 2\]: each after the first"),
         ({"clusters": (50, 5)}, r"losses: \[\] must have one loss for each of clusters, here 2. Write \[0.0, loss 2\]"),
-        ({"output": "fluent"}, "ngrams: is required with output: fluent. Set it to demo"),
-        ({"ngrams": "demo"}, "ngrams: demo is used with output: fluent alone"),
         ({"output": "hypernym", "pairs": "demo"}, r"clusters: is required with output: hypernym. Set it to .* \[500\]"),
         ({"output": "hypernym", "clusters": (50,)}, "pairs: is required with output: hypernym. Set it to demo"),
         ({"pairs": "p.tsv", "clusters": (50,)}, "pairs: p.tsv is used with output: hypernym alone. Set that, or"),
@@ -80,7 +73,7 @@ def test_a_configuration_has_the_settings():
     section = MECHANISM_SECTIONS["tree"].model_validate(
         {"name": "tree", "embedding": "demo", "public": True, "epsilon": 6.0, "sizes": [20, 400], "losses": [0, 3.5]}
     )
-    plain = {"output": "representative", "ngrams": None, "pad_share": None}
+    plain = {"output": "representative", "pad_share": None}
     assert section.settings.recipe() == {"epsilon": 6.0, "sizes": [20, 400], "losses": [0, 3.5], **plain}
     assert section.settings.level_losses == [0, 3.5, 6.0]
     assert section.settings.at_epsilon(12.0).level_losses == [0, 7.0, 12.0]
@@ -97,7 +90,6 @@ def test_a_configuration_has_the_settings():
         ({"sizes": (5, 6), "losses": (0.0, 0.0)}, "mechanism.sizes = .*, for 61 words: Expected a size of at most"),
         ({"sizes": (10**400,)}, "two thirds of the next one or of all words"),
         ({"clusters": (13,), "least": 5}, r"mechanism.clusters = \[13\], for 61 words: 13 clusters of 5 words or more"),
-        ({"output": "fluent", "ngrams": "demo"}, "mechanism.ngrams is not set.*demo"),
     ],
 )
 def test_what_cannot_be_built_is_refused(settings, message):
@@ -106,7 +98,7 @@ def test_what_cannot_be_built_is_refused(settings, message):
 
 
 def test_a_recipe_has_what_the_build_uses():
-    assert {*TreeSettings(epsilon=4.0).recipe()} == {"epsilon", "sizes", "losses", "output", "ngrams", "pad_share"}
+    assert {*TreeSettings(epsilon=4.0).recipe()} == {"epsilon", "sizes", "losses", "output", "pad_share"}
     by_number = TreeSettings(epsilon=4.0, clusters=(50,))
     assert {"clusters", "least", "weight", "rarity", "classes"} <= {*by_number.recipe()}
     assert "sizes" not in by_number.recipe()
@@ -214,29 +206,12 @@ def test_at_epsilon_small_lowers_padding_share_to_the_largest():
     assert mechanism.probabilities(SIZE)[SIZE] == largest.probabilities(SIZE)[SIZE] < 0.5
 
 
-# Fluent.
-
-
-def test_fluent_reads_on_with_the_shipped_counts():
-    """The real model: it writes members of the drawn clusters, and completes a pair more often than chance does."""
-    demo, inputs = load("demo"), PublicInputs(bigrams=bigrams_of(open_named("demo")))
-    embedding = toy_embedding(demo.words[:4000].to_pylist(), demo.vectors[:4000])
-    vocabulary = Vocabulary(embedding.words)
-    built = build_tree(embedding, inputs, epsilon=8.0, output="fluent", ngrams="demo", padding=True)
-    fluent = load_built(Tree, embedding.size, built)
-    words = vocabulary.lookup(pa.array(["the", "president", "met", "the", "prime", "minister", "on", "monday"]))
-    pads = [embedding.size] * 4
-    drawn_ids = fluent.draw(token_batch([[], *[[*words.tolist(), *pads]] * 40]), KEYS)
-    written = fluent.render(drawn_ids)
-    rows = fluent.table.rows
-    assert np.array_equal(rows[written.ids], rows[drawn_ids.ids])
-    assert np.array_equal(written.offsets, drawn_ids.offsets)
-    assert embedding.size in written.ids
-
-    def count(ids: Any) -> int:
-        return list(pairwise(vocabulary.words(ids[ids < embedding.size]).to_pylist())).count(("prime", "minister"))
-
-    assert count(written.ids) > count(drawn_ids.ids) + 5
+def test_load_removed_output_is_refused():
+    """A draw of such a bundle may be a word that may not be written."""
+    built = build_tree(random_embedding(SIZE, 5), PublicInputs(), sizes=(4,))
+    parameters = {**built.parameters, "output": "fluent"}
+    with pytest.raises(BundleError, match=r"mechanism.output = fluent, which this version does not offer. .*passages"):
+        Tree.load(SIZE, parameters, built.arrays)
 
 
 def test_at_epsilon_keeps_losses_in_proportion_and_within_it():
