@@ -99,9 +99,9 @@ def sanitise(
     Returns
     -------
     pyspark.sql.DataFrame
-        One row a record: the id, the kept columns, ``text``, ``status``, ``reason``, ``privacy``, ``content_tag`` and
-        ``run_id``, as the job writes them. Several text columns keep their own names. A quarantined record has a reason
-        and no text.
+        One row a record: the id, the kept columns, ``text``, with passages ``symbols``, ``status``, ``reason``,
+        ``privacy``, ``content_tag`` and ``run_id``, as the job writes them. Several text columns keep their own names.
+        A quarantined record has a reason and no text.
 
     Raises
     ------
