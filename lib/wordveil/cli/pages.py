@@ -18,6 +18,7 @@ from wordveil.release.rules import RULES, RuleResult
 from wordveil.report.histograms import draw_histogram
 from wordveil.report.templates import render_page
 from wordveil.report.values import show_recovered, show_share
+from wordveil.text.choices import DrawnUnit
 
 if TYPE_CHECKING:
     from wordveil.measures.comparison import SentenceComparison, SentencePreview
@@ -76,7 +77,7 @@ def render_plan(
         words=preview.words,
         words_notes=tables.words_notes(preview),
         compared=tables.compared_lines(comparison) if comparison else [],
-        **_sample(preview.sample, plan.tokens),
+        **_sample(preview.sample, plan.tokens if plan.unit == DrawnUnit.WORD else None),
     )
 
 
@@ -111,7 +112,8 @@ def render_gate(decision: GateDecision) -> str:
 
 def _columns(plan: Plan) -> list[dict[str, str]]:
     """List the input's columns, the id and the text first, and the use of each."""
-    fates = ["published unchanged", "replaced word by word", "names whose budget pays; not published"]
+    replaced = "word by word" if plan.unit == DrawnUnit.WORD else f"by a public passage for each {plan.unit}"
+    fates = ["published unchanged", f"replaced {replaced}", "names whose budget pays; not published"]
     return [
         {"name": name, "type": kind, "fate": fates[0] if name in plan.kept else fates[min(index, 2)]}
         for index, (name, kind) in enumerate(plan.columns.items())
@@ -120,18 +122,20 @@ def _columns(plan: Plan) -> list[dict[str, str]]:
 
 def describe_price(plan: Plan) -> list[str]:
     """Explain a plan's costs in sentences."""
-    sentences = [f"Each token is drawn by {plan.mechanism} with epsilon {tables.price_plan(plan)}."]
+    token = "token" if plan.unit == DrawnUnit.WORD else plan.unit
+    sentences = [f"Each {token} is drawn by {plan.mechanism} with epsilon {tables.price_plan(plan)}."]
     if plan.epsilon_bound is None:
         return [*sentences, "The price of a record is not known yet. It needs the bundle: run `wordveil build` first."]
     bound = tables.number(plan.epsilon_bound)
-    unit = f"A record of {plan.tokens:,} tokens" if plan.tokens is not None else "A token"
+    several = "s" * (plan.tokens != 1)
+    unit = f"A record of {plan.tokens:,} {token}{several}" if plan.tokens is not None else f"A {token}"
     pairs = RELATIONS[Relation(plan.relation)]
     sentences.append(
         f"{unit} costs at most epsilon {bound}: whatever comes out, it changes the odds between {pairs} by at most a "
         f"factor of e^{bound}."
     )
     if plan.tokens is None:
-        sentences.append("The length is public, so a record costs this for each token that is drawn.")
+        sentences.append(f"The length is public, so a record costs this for each {token} that is drawn.")
     if plan.epsilon_pure is None:
         sentences.append(
             "There is no bound for any two texts at all: texts that differ in what is shown can be distinguished."
@@ -152,22 +156,26 @@ class _Bar:
 
 
 def _recovered(recovery: Recovery) -> list[dict[str, Any]]:
+    what = f"{recovery.of.capitalize()}s that are"
     priors = {
-        "Words that are as frequent as in public text": recovery.frequency,
-        "Words that are all equally likely, rare ones too": recovery.uniform,
+        f"{what} as frequent as in public text": recovery.frequency,
+        f"{what} all equally likely, rare ones too": recovery.uniform,
     }
-    return [{"label": label, "rows": _prior_bars(prior)} for label, prior in priors.items()]
+    return [{"label": label, "rows": _prior_bars(prior, recovery.of)} for label, prior in priors.items()]
 
 
-def _prior_bars(prior: PriorRecovery) -> list[_Bar]:
+def _prior_bars(prior: PriorRecovery, of: str) -> list[_Bar]:
     before = _Bar("without looking", prior.before, prior.before, show_share(prior.before))
-    return [before, *map(_recovered_bar, prior.after)]
+    return [before, *(_recovered_bar(item, of) for item in prior.after)]
 
 
-def _recovered_bar(recovered: Recovered) -> _Bar:
-    label = "after one draw" if recovered.draws == 1 else f"after {recovered.draws} draws of a word"
+def _recovered_bar(recovered: Recovered, of: str) -> _Bar:
+    label = "after one draw" if recovered.draws == 1 else f"after {recovered.draws} draws of a {of}"
     highest = recovered.at_least if recovered.at_most is None else recovered.at_most
     return _Bar(label, recovered.at_least, highest, show_recovered(recovered))
+
+
+_STAYS = {True: "known words that stay", False: "texts that keep their subject"}
 
 
 def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, Any]:
@@ -182,7 +190,7 @@ def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, An
         "speed_note": tables.SPEED_NOTE,
         "tiles": {
             "released": f"{sample.released:,} of {sample.records:,}",
-            "known words that stay": "none" if sample.keep_rate is None else f"{sample.keep_rate:.1%}",
+            _STAYS[sample.unit == DrawnUnit.WORD]: "none" if sample.keep_rate is None else f"{sample.keep_rate:.1%}",
             "unknown words": "none" if sample.unknown_rate is None else f"{sample.unknown_rate:.1%}",
             "core-hours, this table": facts["core-hours, this table"],
             "core-hours, a million records": facts["core-hours, a million records"],

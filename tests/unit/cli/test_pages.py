@@ -94,6 +94,21 @@ DECISION = GateDecision(
 )
 
 
+WHOLE = replace(
+    PLAN,
+    mechanism="passages",
+    epsilon=6.0,
+    metric="texts:aa",
+    tokens=1,
+    epsilon_bound=6.0,
+    epsilon_pure=6.0,
+    recovery=replace(RECOVERY, of="subject").to_dict(),
+    linkage=LinkageForecast(10_000, {1: 0.0081}, half=None),
+    unit="text",
+)
+SUBJECTS = {"the subject of the sentence": "train bus", "the subject that was drawn": "ship sea"}
+
+
 def plan_page(plan: Plan = PLAN, sample: Sample | None = SAMPLE, **given: Any) -> str:
     table = TableSample(sample, 1_000_000, token_price=8.0) if sample else None
     preview = Preview(table, given.pop("words", WORDS if sample else []))
@@ -102,6 +117,12 @@ def plan_page(plan: Plan = PLAN, sample: Sample | None = SAMPLE, **given: Any) -
 
 PAGES = {
     "plan": lambda: plan_page(sentence=SENTENCE, comparison=SentenceComparison(LINE, [LINE], [LINE])),
+    "plan of whole texts": lambda: plan_page(
+        WHOLE,
+        replace(SAMPLE, unit="text", cut=None, padded=None, suggested=None),
+        words=[],
+        sentence=replace(SENTENCE, subjects=SUBJECTS),
+    ),
     "plan alone": lambda: plan_page(sample=None),
     "plan without a bundle": lambda: plan_page(
         replace(PLAN, bundle=None, epsilon_bound=None, epsilon_pure=None, recovery=None), None, notes=["run build"]
@@ -128,6 +149,22 @@ def test_a_plan_says_first_how_surely_records_are_linked():
     assert "Whatever is shown beside the drawn words links more" in longer
     text = read_text(plan_page(plan))
     assert text.index("finds the right one for 99% of the records of 5 words") < text.index("What is released")
+
+
+def test_a_page_of_whole_texts_is_not_about_words():
+    text = read_text(PAGES["plan of whole texts"]())
+    for words in (
+        "finds the right one for 0.81% of the records",
+        "of one record with a probability of 3.9% at most",
+        "replaced by a public passage for each text",
+        "A record of 1 text costs at most epsilon 6",
+        "after 20 draws of a subject",
+        "the subject that was drawn",
+        "texts that keep their subject",
+    ):
+        assert words in text, words
+    for words in ("word by word", "1 tokens", "draws of a word", "What each token", "words that stay", "n_max"):
+        assert words not in text, words
 
 
 def test_plan_page_says_what_is_released_and_at_which_price():
