@@ -283,7 +283,7 @@ class ColumnsCodec:
         encoded = [codec.encode(column, other) for codec, column in zip(self._codecs, columns, strict=True)]
         if self._encoder is not None:
             parts = zip(self._codecs, self._policies, columns, encoded, strict=True)
-            encoded = [self._find_symbols(*part, self._encoder) for part in parts]
+            encoded = [self._find_symbols(*part, other, self._encoder) for part in parts]
         texts = Texts.of(encoded)
         if len(columns) > 1 and (share := self._policy.max_unknown_share) is not None:
             over = ~other & (texts.unknown > share * texts.words)
@@ -291,18 +291,24 @@ class ColumnsCodec:
         return texts
 
     def _find_symbols(
-        self, codec: Codec, policy: TextPolicy, column: pa.StringArray, encoded: Encoded, encoder: TextEncoder
+        self,
+        codec: Codec,
+        policy: TextPolicy,
+        column: pa.StringArray,
+        encoded: Encoded,
+        other: NDArray[np.bool_],
+        encoder: TextEncoder,
     ) -> Encoded:
         """Replace the words of texts by the symbols of texts or of sentences.
 
-        Sentences are cut and filled to the policy's number. A refused text has no words, and no sentence.
+        Sentences are cut and filled to the policy's number. A refused text, and one of another language, has none.
         """
         read = id_payload(encoded.ids, encoded.offsets)
         if policy.unit == DrawnUnit.TEXT:
             symbols = encoder.encode(encoded.ids, encoded.offsets)
             return replace(encoded, ids=symbols, offsets=np.arange(len(symbols) + 1, dtype=np.int64), read=read)
-        is_refused = pa.array(encoded.refused != None)  # noqa: E711 - elementwise
-        sentences, offsets = cut_sentences(pc.if_else(is_refused, "", column))
+        unread = other | (encoded.refused != None)  # noqa: E711 - elementwise
+        sentences, offsets = cut_sentences(pc.if_else(pa.array(unread, pa.bool_()), "", column))
         pieces = codec.encode(sentences, np.zeros(len(sentences), np.bool_))
         symbols = encoder.encode(pieces.ids, pieces.offsets)
         if policy.pads:
