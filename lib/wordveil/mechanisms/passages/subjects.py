@@ -46,6 +46,7 @@ _HALF_ANALYSED = 4e-4
 # at 1 rare words, which are mostly noise, are as long: .554, .584, .581 and .870, .869, .826 at 0, 1/2, 1.
 _EVENED = 0.5
 _LARGEST = 2**15 - 1
+_BLOCK = 4096  # points whose products with all centres are computed together
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,20 @@ def _cluster(points: Float32, rows: Int64, clusters: int, work: BuildContext) ->
     whole_directions(sum_clusters(chosen, inner, clusters), centres)
     labels = np.full(len(points), -1, np.int32)
     # The cluster of a passage is that of any other text with its words.
-    labels[rows] = np.argmax(chosen @ np.ascontiguousarray(centres.T), axis=1)
+    labels[rows] = _find_nearest(chosen, centres)[0]
     return labels, centres
+
+
+def _find_nearest(points: Float32, centres: Float32) -> tuple[Int32, Float32]:
+    """Find the nearest centre of each point, and their product: int32 and float32 ``(points,)``."""
+    labels, products = np.empty(len(points), np.int32), np.empty(len(points), np.float32)
+    columns = np.ascontiguousarray(centres.T)
+    for start in range(0, len(points), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        scores = points[block] @ columns
+        labels[block] = np.argmax(scores, axis=1)
+        products[block] = scores[np.arange(len(scores)), labels[block]]
+    return labels, products
 
 
 def _choose_passages(encoder: SumEncoder, passages: PublicPassages) -> tuple[pa.StringArray, int]:
@@ -195,13 +208,13 @@ def _choose_passages(encoder: SumEncoder, passages: PublicPassages) -> tuple[pa.
             "no number, and each cluster needs one. Name more passages, lower it, or set mechanism.output: keywords."
         )
     points, _ = encoder.locate(passages.text_ids, passages.text_offsets)
-    nearness = points @ np.ascontiguousarray(encoder.centres.T)
-    labels = np.argmax(nearness, axis=1)
+    labels, nearness = _find_nearest(points, encoder.centres)
     has_own = np.isin(np.arange(clusters), labels)
     chosen, is_free = np.empty(clusters, np.int64), np.ones(len(points), np.bool_)
     for cluster in np.argsort(~has_own, kind="stable").tolist():
         allowed = is_free & (labels == cluster) if has_own[cluster] else is_free
-        chosen[cluster] = int(np.argmax(np.where(allowed, nearness[:, cluster], -np.inf)))
+        scores = nearness if has_own[cluster] else points @ encoder.centres[cluster]
+        chosen[cluster] = int(np.argmax(np.where(allowed, scores, -np.inf)))
         is_free[chosen[cluster]] = False
     return passages.texts.take(pa.array(chosen)), int((~has_own).sum())
 
