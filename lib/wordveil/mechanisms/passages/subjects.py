@@ -84,9 +84,10 @@ def find_subjects(
     subject's most telling words instead of a passage. Raises :class:`BundleError` if there are too few passages.
     """
     counts = _count_words(passages, embedding.size)
+    weights = _HALF / (_HALF + frequencies)
     work.progress("measuring what the words of passages are about")
     made = {
-        "vectors": lambda: _weigh_vectors(embedding.vectors, _HALF / (_HALF + frequencies), counts),
+        "vectors": lambda: _weigh_vectors(embedding.vectors, weights, counts),
         "passages": lambda: _analyse(counts, _HALF_ANALYSED / (_HALF_ANALYSED + frequencies)),
     }
     with start_threads(1):  # sums of more threads are rounded in another order
@@ -104,7 +105,7 @@ def find_subjects(
     work.progress("clustering passages by subject")
     labels, centres = _cluster(points, known_rows, clusters, work)
     sizes = np.bincount(labels[known_rows], minlength=clusters)
-    telling = _find_keywords(counts, labels, clusters, embedding.words)
+    telling = _find_keywords(counts, labels, clusters, weights, embedding.words)
     encoder = SumEncoder(vectors, centres, widths)
     texts, lacking = (telling, 0) if keywords else _choose_passages(encoder, passages)
     shares = (sizes + 0.5) / (sizes + 0.5).sum()
@@ -219,8 +220,13 @@ def _choose_passages(encoder: SumEncoder, passages: PublicPassages) -> tuple[pa.
     return passages.texts.take(pa.array(chosen)), int((~has_own).sum())
 
 
-def _find_keywords(counts: sparse.csr_matrix, labels: Int32, clusters: int, words: pa.StringArray) -> pa.StringArray:
-    """Find the most telling words of each cluster: those that are there far more often than elsewhere."""
+def _find_keywords(
+    counts: sparse.csr_matrix, labels: Int32, clusters: int, weights: Float64, words: pa.StringArray
+) -> pa.StringArray:
+    """Find the most telling words of each cluster: those that are there far more often than elsewhere.
+
+    ``weights``: float64 ``(size,)``, small for words that public text has often.
+    """
     rows = np.flatnonzero(labels >= 0)
     found = (counts[rows] > 0).astype(np.float64)
     member = sparse.csr_matrix((np.ones(len(rows)), (labels[rows], np.arange(len(rows)))), (clusters, len(rows)))
@@ -231,7 +237,7 @@ def _find_keywords(counts: sparse.csr_matrix, labels: Int32, clusters: int, word
     for cluster in range(clusters):
         row = inside[[cluster]]
         ids, often = row.indices, row.data
-        scores = often * np.log((often / max(sizes[cluster], 1)) / share[ids])
+        scores = weights[ids] * often * np.log((often / max(sizes[cluster], 1)) / share[ids])
         best = np.lexsort((ids, -scores))[:KEYWORDS]
         telling.append(" ".join(words.take(pa.array(ids[best])).to_pylist()))
     return pa.array(telling, pa.string())
