@@ -41,6 +41,10 @@ def init(
         bool,
         Option("--release", help="Draft an incremental release of a Delta table: with a ledger, budgets and a gate."),
     ] = False,
+    passages: Annotated[
+        bool,
+        Option("--passages", help="Draft one draw for a whole text, written as a public sentence, not one a word."),
+    ] = False,
 ) -> Result:
     """Write a commented configuration from a table's schema, or the Airflow DAGs.
 
@@ -54,18 +58,19 @@ def init(
         )
         raise usage_error("--from", source or "", problem)
     if airflow is not None:
-        if release:
-            problem = "needs --from TABLE: it drafts a configuration. The DAGs are the same for every release."
-            raise usage_error("--release", "", problem)
+        for option, given in (("--release", release), ("--passages", passages)):
+            if given:
+                problem = "needs --from TABLE: it drafts a configuration. The DAGs are the same for every release."
+                raise usage_error(option, "", problem)
         written = [str(path.relative_to(airflow)) for path in write_dags(airflow)]
         note = "`wordveil docs airflow` lists the Airflow Variable and the connection that they need."
         document = {"output": str(airflow), "files": written}
         return Result.of("DAGs for Airflow", document, {"directory": airflow, "files": written}, [note])
     assert source is not None
-    return _write_draft(source, output, is_release=release)
+    return _write_draft(source, output, is_release=release, is_whole=passages)
 
 
-def _write_draft(source: str, output: Path, *, is_release: bool) -> Result:
+def _write_draft(source: str, output: Path, *, is_release: bool, is_whole: bool) -> Result:
     from wordveil.config import template
     from wordveil.config.guess import guess_columns
     from wordveil.input.locations import make_absolute, relative_to_file
@@ -91,6 +96,7 @@ def _write_draft(source: str, output: Path, *, is_release: bool) -> Result:
         output.parent,
         is_release=is_release,
         has_feed=has_feed,
+        is_whole=is_whole,
         options=files.options,
     )
     template.write_draft(output, draft)

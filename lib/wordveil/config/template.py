@@ -24,7 +24,8 @@ SLICE = "ds"
 _TEXT = TextSection.model_validate(
     {"profile": "readable", "repeat": "same", "stop_word_capitals": "replace", "articles": "agree"}
 )
-"""The policy that is drafted."""
+_PASSAGES_TEXT = TextSection.model_validate({"profile": "passages"})
+"""The policies that are drafted."""
 
 _SUFFIX = re.compile(r"(?<=.)\.(parquet|orc|jsonl?|ndjson|csv|tsv|txt)(\.(gz|bz2|zst|xz|lz4|snappy))?$", re.IGNORECASE)
 
@@ -48,12 +49,14 @@ def draft_config(
     *,
     is_release: bool = False,
     has_feed: bool = False,
+    is_whole: bool = False,
     options: str = "",
 ) -> str:
     """Write the configuration of a table of format ``kind`` as commented YAML, for a file in ``directory``.
 
     It is one of a job, or of an incremental release (``is_release``), which needs a Delta table. ``has_feed``: whether
-    the table's change data feed is on. ``options``: those of the format, as YAML.
+    the table's change data feed is on. ``is_whole``: whether whole texts are drawn, and not words. ``options``: those
+    of the format, as YAML.
 
     It loads once the settings of :meth:`Guess.to_fill` are filled in.
     """
@@ -63,8 +66,16 @@ def draft_config(
     left = [
         f"  #   {_scalar(column)} {types[column]}" for column in guess.not_kept if column not in (guess.id, guess.text)
     ]
-    parts = _release_parts(path, guess, has_feed=has_feed) if is_release else _job_parts(path, kind)
+    chosen = _PASSAGES_TEXT if is_whole else _TEXT
+    parts = _release_parts(path, guess, chosen, has_feed=has_feed) if is_release else _job_parts(path, kind)
+    policy = _PASSAGES_POLICY if is_whole else _WORDS_POLICY
     return _TEMPLATE.format(
+        mechanism=_PASSAGES if is_whole else _WORDS,
+        policy=policy.format(
+            # Without a number it is 1, the version of configurations that were written before there were several.
+            classes=f"  types_version: {newest}   # the list of classes\n" if (newest := newest_version()) > 1 else "",
+            languages=_OTHER_LANGUAGE if find_version(IDENTIFIER.names[0]) else _OTHER_LANGUAGE_LATER,
+        ),
         release=_scalar(release),
         path=_scalar(path),
         format=kind,
@@ -82,9 +93,6 @@ def draft_config(
         else "None was guessed to be public.",
         left="\n".join(left) or "  #   none",
         partition_by=", ".join(map(_scalar, guess.keep)),
-        # Without a number it is 1, the version of configurations that were written before there were several.
-        classes=f"  types_version: {newest}   # the list of classes\n" if (newest := newest_version()) > 1 else "",
-        languages=_OTHER_LANGUAGE if find_version(IDENTIFIER.names[0]) else _OTHER_LANGUAGE_LATER,
         **parts,
     )
 
@@ -104,14 +112,14 @@ def _job_parts(path: str, kind: str) -> dict[str, str]:
     }
 
 
-def _release_parts(path: str, guess: Guess, *, has_feed: bool) -> dict[str, str]:
+def _release_parts(path: str, guess: Guess, text: TextSection, *, has_feed: bool) -> dict[str, str]:
     """Collect the parts of a draft of a release that a draft of one job lacks."""
     output = (
         f"  path: {_beside(path, 'release')}   # draws, journal, manifests: internal, as secret as the ids\n"
         f"  format: delta\n  public: {_beside(path, 'public')}   # what readers may see, with its signed manifest\n"
     )
     above, slash, _ = path.rstrip("/").rpartition("/")
-    policy = TextPolicy(**_TEXT.policy_settings())
+    policy = TextPolicy(**text.policy_settings())
     shown = [*policy.exposes, "edited", "withdrawn", *(column_exposure(name) for name in guess.keep)]
     where = ""
     if guess.day is not None:
@@ -124,6 +132,7 @@ def _release_parts(path: str, guess: Guess, *, has_feed: bool) -> dict[str, str]
         "rest": _RELEASE_REST.format(
             ledger=_scalar(f"{above}{slash}wordveil-ledger"),
             relation=policy.relation,
+            costs=_COSTS[policy.draws_words],
             exposes=", ".join(map(_scalar, shown)),
             author="over all releases of the ledger" if guess.author else "over all releases; needs input.author",
         ),
@@ -226,15 +235,18 @@ _SLICED = """\
   # Or one day, which the DAG names. Then no run sees that records of other days were edited or deleted:
   # where: {where}
 """
+_COSTS = {
+    True: "its different words x epsilon, for\n# example 150 x 8 = 1200; under strict n_max x epsilon",
+    False: "epsilon for\n# each text column",
+}
 _RELEASE_REST = """\
 
 ledger: {{path: {ledger}}}   # one for all releases that share records or authors
 
-# What may be spent, in nats. Set at least one limit. Each version of a record costs its different words x epsilon, for
-# example 150 x 8 = 1200; under strict n_max x epsilon.
+# What may be spent, in nats. Set at least one limit. Each version of a record costs {costs}.
 budgets:
   unit: pure
-  relation: {relation}   # between any two texts that agree in what is shown; under strict any_text
+  relation: {relation}   # same_skeleton: between texts that agree in what is shown; any_text: between any two
   on_exceeded: keep_last   # an edit over a limit leaves the last version, marked stale; quarantine removes the record
                            # from the release; fail: then nothing is drawn
   # record: (a number)   # FILL IN: all versions of one record together
@@ -249,6 +261,64 @@ gate:
   # These two read original texts. What is published then also exposes gate: add it to exposes.
   # quarantine_rate: 0.01
   # unknown_rate: 0.10
+"""
+_WORDS = """\
+mechanism:
+  # Each word is drawn: detail for classifiers, and anyone with the originals links most records of usual length. For
+  # one loss a text, hard to link, and its subject as a public sentence: `wordveil init --passages`.
+  name: tree        # `wordveil docs mechanisms` compares all
+  clusters: [500]   # of related words: nobody tells the words of one cluster apart, 20 at least
+  classes: stop-words:en   # no cluster has both stop-words and other words; needs wordveil[languages] unless it is en
+  merge: sensitive   # English words of health, religion, politics, ethnicity, sexuality, crime: a cluster each
+  output: representative   # writes the most frequent of them that is no name; member writes any of these
+  # The most that any two words cost, near or far: smaller hides more, larger keeps more of the meaning. There is no
+  # default. 86 of 100 words become a related word at 8, 45 at 6, 10 at 4; the others become any word. `wordveil build`
+  # says how many words an attacker recovers; `wordveil docs choosing` has a worked choice.
+  # epsilon: (a number)   # FILL IN
+  embedding: glove  # 100,000 English words x 100, or a path to your own: `wordveil docs choosing`
+  # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of glove.
+  # public: true   # FILL IN
+"""
+_WORDS_POLICY = """\
+text:
+  # A profile, by what the output is for (`wordveil docs text-policies`):
+  #   readable         for people and classifiers who read the text. It shows punctuation, case, stop-words, which
+  #                    tokens are numbers or names, and the length
+  #   strict           for classifiers alone. It hides all of these, and leaves nothing to read
+  #   carrier_phrases  as readable, with phrases that are frequent in public text in place of stop-words; needs ngrams
+  profile: readable
+  repeat: same      # a word becomes the same word throughout a text, and is drawn and paid for once; this shows too
+  stop_word_capitals: replace   # US, IT and WHO are replaced; us, it and who stay
+  articles: agree   # "a" or "an" by the word that is written, and not by the hidden one
+  # In place of these four lines:
+  # profile: strict
+  # n_max: 128      # public: longer texts are cut, shorter ones filled with padding, of which some comes out as words.
+  #                 # By what anybody knows of such texts, and not by this table: queries and short messages 32,
+  #                 # support tickets 128, news articles 512
+{classes}  language: en      # of the embedding's words
+  {languages}
+  max_unknown_share: 0.5   # refuses a record of which the embedding knows less than half: it would come out as noise
+"""
+_PASSAGES = """\
+mechanism:
+  # Each text is drawn once, and written as a public sentence on the same subject: topics, trends and routing, hard to
+  # link. For detail of words: `wordveil init` without --passages.
+  name: passages
+  # The most that a text costs, whatever its length. There is no default. 80 of 100 texts keep their subject at 4 with
+  # 16 clusters, at 5 with 37, at 6 with 100, at 7 with 270.
+  # epsilon: (a number)   # FILL IN
+  clusters: 100     # subjects: about e^epsilon / 4
+  passages: wordnet # 48,637 English sentences; better the path of public texts of your own field, a text a line
+  embedding: glove  # 100,000 English words x 100, or a path to your own: `wordveil docs choosing`
+  # Set this only if neither vectors nor passages were made from the private corpus, as is true of glove and wordnet.
+  # public: true   # FILL IN
+"""
+_PASSAGES_POLICY = """\
+text:
+  profile: passages # one draw for a text; nothing is copied. unit: sentence with n_max: 4 draws so many sentences
+{classes}  language: en      # of the embedding's words
+  {languages}
+  max_unknown_share: 0.5   # refuses a record of which the embedding knows less than half
 """
 _TEMPLATE = """\
 # Made from {source}. You must still set every
@@ -269,43 +339,9 @@ input:
   # Not kept, and therefore not in the output. Add to keep only what may be published:
 {left}
 
-mechanism:
-  # Each word is drawn: detail for classifiers, and anyone with the originals links most records of usual length. For
-  # one loss a record, hard to link, written as a public sentence on its subject, take the sections mechanism and text
-  # of the mechanism passages (`wordveil docs mechanisms`).
-  name: tree        # `wordveil docs mechanisms` compares all
-  clusters: [500]   # of related words: nobody tells the words of one cluster apart, 20 at least
-  classes: stop-words:en   # no cluster has both stop-words and other words; needs wordveil[languages] unless it is en
-  merge: sensitive   # English words of health, religion, politics, ethnicity, sexuality, crime: a cluster each
-  output: representative   # writes the most frequent of them that is no name; member writes any of these
-  # The most that any two words cost, near or far: smaller hides more, larger keeps more of the meaning. There is no
-  # default. 86 of 100 words become a related word at 8, 45 at 6, 10 at 4; the others become any word. `wordveil build`
-  # says how many words an attacker recovers; `wordveil docs choosing` has a worked choice.
-  # epsilon: (a number)   # FILL IN
-  embedding: glove  # 100,000 English words x 100, or a path to your own: `wordveil docs choosing`
-  # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of glove.
-  # public: true   # FILL IN
-bundle_store: bundles     # where `wordveil build` puts what the job draws with
+{mechanism}bundle_store: bundles     # where `wordveil build` puts what the job draws with
 
-text:
-  # A profile, by what the output is for (`wordveil docs text-policies`):
-  #   readable         for people and classifiers who read the text. It shows punctuation, case, stop-words, which
-  #                    tokens are numbers or names, and the length
-  #   strict           for classifiers alone. It hides all of these, and leaves nothing to read
-  #   carrier_phrases  as readable, with phrases that are frequent in public text in place of stop-words; needs ngrams
-  profile: readable
-  repeat: same      # a word becomes the same word throughout a text, and is drawn and paid for once; this shows too
-  stop_word_capitals: replace   # US, IT and WHO are replaced; us, it and who stay
-  articles: agree   # "a" or "an" by the word that is written, and not by the hidden one
-  # In place of these four lines:
-  # profile: strict
-  # n_max: 128      # public: longer texts are cut, shorter ones filled with padding, of which some comes out as words.
-  #                 # By what anybody knows of such texts, and not by this table: queries and short messages 32,
-  #                 # support tickets 128, news articles 512
-{classes}  language: en      # of the embedding's words
-  {languages}
-  max_unknown_share: 0.5   # refuses a record of which the embedding knows less than half: it would come out as noise
-
+{policy}
 # Make one with: wordveil key new {key}. Keep it as secret as the corpus.
 # key: {{file: wordveil.key}}   # FILL IN
 

@@ -162,11 +162,11 @@ def test_a_draft_says_the_format(tmp_path):
     assert not is_local_delta("s3a://bucket/t")
 
 
-def release_of(*names: str, path: str = "/lake/raw/tickets") -> tuple[str, Config]:
+def release_of(*names: str, path: str = "/lake/raw/tickets", **given: Any) -> tuple[str, Config]:
     """A draft of a release, and the configuration that it is once it is filled in."""
     table = columns(*names)
     guess = guess_columns(table, table_name(path))
-    text = draft_config(path, table, guess, "delta", is_release=True)
+    text = draft_config(path, table, guess, "delta", is_release=True, **given)
     assert faults_of(yaml.safe_load(text)) == {*guess.to_fill(is_release=True)}
     raw = filled(text)
     raw["budgets"]["record"] = 10_000.0
@@ -222,6 +222,16 @@ def test_a_draft_is_readable_and_shows_what_strict_needs():
     other = [line.replace("# ", "", 1) if line.startswith(chosen) else line for line in lines]
     strict = parse_config(filled("\n".join(other)), "draft").policy
     assert (strict.relation, strict.n_max) == ("any_text", 128)
+
+
+def test_a_draft_of_passages_draws_whole_texts():
+    job = parse_config(filled(draft(is_whole=True)), "draft")
+    text, release = release_of("id:bigint", "body:string", "ds:date*", is_whole=True)
+    for config in (job, release):
+        assert (config.mechanism.name, config.policy.unit, config.policy.n_max) == ("passages", "text", 1)
+        assert config.relation == "any_text"
+    assert "costs epsilon for" in text
+    assert {*release.gate.exposes} == {"presence", "edited", "withdrawn", "column:ds"}
 
 
 def test_shipped_configurations_read_the_slice_the_dag_names():
