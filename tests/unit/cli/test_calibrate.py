@@ -53,6 +53,17 @@ def test_what_cannot_be_asked_for_is_said_at_once(given: dict[str, Any], said: s
         Request(Path("no-such-file.yaml"), **given).check()
 
 
+def test_whole_texts_have_a_table_of_their_own(tmp_path: Path):
+    section = {"name": "passages", "clusters": 50, "passages": "wordnet", "embedding": "demo", "public": True}
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump(settings(mechanism=section, text={"profile": "passages"})))
+    shown = CliRunner().invoke(app, ["calibrate", "--config", str(path), "--epsilon", "6", "--json"])
+    rows = json.loads(shown.stdout)["meanings"]
+    assert next(row["stays"] for row in rows if row["clusters"] == 50) == pytest.approx(0.8897, abs=1e-4)
+    with pytest.raises(ConfigError, match="--target: is about words, and passages draws whole texts"):
+        raise refuse("--config", path, "--epsilon", "6", "--target", "share_kept=0.3") or AssertionError
+
+
 def test_all_faults_are_said_together():
     with pytest.raises(ConfigError) as raised:
         Request(Path("job.yaml"), epsilon="x,1", target=["y"], by="z").check()
