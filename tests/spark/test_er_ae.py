@@ -96,7 +96,7 @@ def check_a_plan(spark: Any, config: Any, bundle: Any) -> None:
     plan = make_plan(config, lambda: spark)
     assert (plan.composition, plan.tokens, plan.epsilon_pure) == ("text", 12, 12 * bundle.guarantee.pure)
     assert (plan.recovery, plan.linkage) == (None, None)
-    with pytest.raises(ConfigError, match="by the words around it"):
+    with pytest.raises(ConfigError, match="reads a text as a whole"):
         check_preview(config, None, "waaa")
     wanted = check_preview(config, 20, None)
     assert wanted is not None
