@@ -30,12 +30,11 @@ from wordveil.measures.recovery import find_laws
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.records.codec import ColumnsCodec
+from wordveil.records.codec import ColumnsCodec, Texts, TokenLayout
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.text.choices import DROP, HIDE, SHOW, Length, Output, Refused, StopWordCapitals, StopWords
-from wordveil.text.codec import Encoded
 from wordveil.text.offsets import keep_offsets
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
@@ -204,20 +203,28 @@ def find_hidden_share(policy: TextPolicy, words: pa.StringArray) -> Float64:
 
 
 def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = None) -> Redrawn:
-    """Encode texts and draw for them.
+    """Encode records of one text each and draw for them; otherwise like :func:`redraw_columns`."""
+    return redraw_columns(replace(system, columns=ONE_TEXT), [pa.array(texts, pa.string())], seed)
 
-    ``seed``: for public texts, so that a result can be repeated; None draws with a fresh throwaway key, which private
-    texts require. Raises :class:`ValueError` if the mechanism draws texts of other lengths.
+
+def redraw_columns(system: BundleSanitiser, columns: Sequence[pa.StringArray], seed: int | None = None) -> Redrawn:
+    """Encode the text columns of records and draw for them.
+
+    ``columns``: as :meth:`wordveil.records.codec.ColumnsCodec.encode` reads them. ``seed``: for public texts, so that a
+    result can be repeated; None draws with a fresh throwaway key, which private texts require. Raises
+    :class:`ValueError` if the mechanism draws texts of other lengths, or if words are sampled from several columns.
     """
     bundle, policy = system.bundle, system.policy
     mechanism = bundle.mechanism
-    codec = ColumnsCodec(ONE_TEXT, policy, bundle, system.ngrams)
-    column = pa.array(texts, pa.string())
-    accepted = _find_accepted(codec, column, policy, mechanism.max_tokens)
-    encoded = codec.encode([column.take(pa.array(accepted))])
-    text, pattern, keys = encoded.columns[0], encoded.pattern, _make_keys(b"tokens of public texts", seed)
+    if len(columns) > 1 and policy.length == Length.SAMPLE:
+        raise ValueError("Expected one text column, or a policy that samples no words.")
+    codec = ColumnsCodec(system.columns, policy, bundle, system.ngrams)
+    accepted = _find_accepted(codec, columns, policy, mechanism.max_tokens)
+    encoded = codec.encode([column.take(pa.array(accepted)) for column in columns])
+    pattern, keys = encoded.pattern, _make_keys(b"tokens of public texts", seed)
+    whole = Ragged(encoded.layout.join([column.ids for column in encoded.columns]), encoded.offsets)
     names = [b"%d" % row for row in accepted.tolist()]
-    context = derive_contexts(keys.context, b"", frame_records(names, [id_payload(text.ids, text.offsets)]))
+    context = derive_contexts(keys.context, b"", frame_records(names, [id_payload(whole.ids, whole.offsets)]))
     ids, layout = codec.fit(encoded, context, keys.sampling)
     if pattern is None:
         drawn = mechanism.draw(TokenBatch(ids, layout.offsets, context), keys).ids
@@ -228,7 +235,7 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
         is_first = pattern.firsts == np.arange(len(ids)) - np.repeat(layout.offsets[:-1], np.diff(layout.offsets))
     if len(drawn) != len(ids):
         raise ValueError(f"Expected a mechanism that draws one output for each word, got {mechanism.name}.")
-    sequence, is_hidden = _lay_out(text, bundle.vocabulary, Ragged(drawn, layout.offsets))
+    sequence, is_hidden = _lay_out(encoded, bundle.vocabulary, layout.split(drawn), layout.column_offsets)
     return Redrawn(
         mechanism=mechanism,
         policy=policy,
@@ -238,16 +245,18 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
         hidden=Ragged(ids, layout.offsets),
         drawn=drawn,
         is_first=is_first,
-        whole=Ragged(text.ids, text.offsets),
-        shows=_number_shown(text, layout.offsets),
+        whole=whole,
+        shows=_number_shown(encoded, layout),
         sequence=sequence,
         is_hidden=is_hidden,
     )
 
 
-def _find_accepted(codec: ColumnsCodec, texts: pa.StringArray, policy: TextPolicy, max_tokens: int) -> Int64:
-    """Find the indices of the texts that a release would keep."""
-    encoded = codec.encode([texts])
+def _find_accepted(
+    codec: ColumnsCodec, columns: Sequence[pa.StringArray], policy: TextPolicy, max_tokens: int
+) -> Int64:
+    """Find the indices of the records that a release would keep."""
+    encoded = codec.encode(columns)
     is_refused = np.asarray(encoded.refused != None, np.bool_)  # noqa: E711 - elementwise
     if policy.refused == Refused.EMPTY:
         is_refused[:] = False
@@ -256,35 +265,48 @@ def _find_accepted(codec: ColumnsCodec, texts: pa.StringArray, policy: TextPolic
     return np.flatnonzero(~is_refused)
 
 
-def _number_shown(text: Encoded, offsets: Int64) -> Int64:
-    """Assign equal numbers to records that show the same length, copied pieces and equal words."""
-    payloads: list[Payload] = [] if text.skeleton is None else [text.skeleton.serialise()]
-    if text.pattern is not None:
-        payloads.append(text.pattern.payload)
-    if not payloads:
-        return np.unique(np.diff(offsets), return_inverse=True)[1].astype(np.int64)
+def _number_shown(texts: Texts, layout: TokenLayout) -> Int64:
+    """Assign equal numbers to records that show the same lengths, copied pieces and equal words."""
+    lengths = np.diff(layout.bounds)
+    width = lengths.itemsize * len(texts.columns)
+    records = len(layout.offsets) - 1
+    payloads: list[Payload] = [(lengths.tobytes(), np.arange(records + 1, dtype=np.int64) * width)]
+    payloads += [column.skeleton.serialise() for column in texts.columns if column.skeleton is not None]
+    if texts.pattern is not None:
+        payloads.append(texts.pattern.payload)
     numbers: dict[tuple[bytes, ...], int] = {}
     return np.array(
         [
             numbers.setdefault(tuple(bytes(data[bounds[row] : bounds[row + 1]]) for data, bounds in payloads), row)
-            for row in range(len(offsets) - 1)
+            for row in range(records)
         ],
         np.int64,
     )
 
 
-def _lay_out(text: Encoded, vocabulary: Vocabulary, drawn: Ragged) -> tuple[Ragged, Bool]:
-    """Lay out all words of the texts in their order, with the mask of the drawn ones."""
-    skeleton = text.skeleton
-    if skeleton is None:
-        return drawn, np.ones(len(drawn.ids), np.bool_)
-    is_word, is_hidden = skeleton.action != DROP, skeleton.action == HIDE
-    ids = vocabulary.lookup(fold_words(skeleton.tokens.words))
-    if skeleton.articles is not None:
-        ids[skeleton.articles.places] = vocabulary.unknown  # they tell nothing that the words after them do not
-    ids[is_hidden] = drawn.ids
-    ids[skeleton.action == SHOW] = vocabulary.unknown
-    return Ragged(ids[is_word], keep_offsets(is_word, skeleton.tokens.offsets)), is_hidden[is_word]
+def _lay_out(
+    texts: Texts, vocabulary: Vocabulary, drawn: Sequence[Int32], drawn_offsets: Sequence[Int64]
+) -> tuple[Ragged, Bool]:
+    """Lay out all words of records in their order, with the mask of the drawn ones. ``drawn``: by column."""
+    ids, masks, offsets = [], [], []
+    for text, outputs, bounds in zip(texts.columns, drawn, drawn_offsets, strict=True):
+        skeleton = text.skeleton
+        if skeleton is None:
+            ids.append(outputs)
+            masks.append(np.ones(len(outputs), np.bool_))
+            offsets.append(bounds)
+            continue
+        is_word, is_hidden = skeleton.action != DROP, skeleton.action == HIDE
+        found = vocabulary.lookup(fold_words(skeleton.tokens.words))
+        if skeleton.articles is not None:
+            found[skeleton.articles.places] = vocabulary.unknown  # they tell nothing that the words after them do not
+        found[is_hidden] = outputs
+        found[skeleton.action == SHOW] = vocabulary.unknown
+        ids.append(found[is_word])
+        masks.append(is_hidden[is_word])
+        offsets.append(keep_offsets(is_word, skeleton.tokens.offsets))
+    layout = TokenLayout.of(offsets)
+    return Ragged(layout.join(ids), layout.offsets), layout.join(masks)
 
 
 def _add_rows(laws: WordLaws, rows: Sequence[Float64 | None]) -> WordLaws:

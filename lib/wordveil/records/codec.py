@@ -110,6 +110,12 @@ class TokenLayout:
             rows.append(np.arange(column[-1], dtype=np.int64) + np.repeat(starts - column[:-1], lengths[:, number]))
         return cls(bounds[:: len(offsets)], bounds, tuple(rows))
 
+    @property
+    def column_offsets(self) -> list[NDArray[np.int64]]:
+        """Offsets of each column's tokens among its own: int64 ``(records + 1,)`` each."""
+        lengths = np.diff(self.bounds).reshape(-1, len(self.rows)).T
+        return [np.concatenate([[0], np.cumsum(column)]) for column in lengths]
+
     def join(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Join the values of each column to those of all tokens."""
         joined = np.empty(int(self.bounds[-1]), values[0].dtype)
@@ -339,8 +345,7 @@ class ColumnsCodec:
         shown: Sequence[pa.StringArray | None] = [None] * len(texts.columns)
         if texts.shown is not None and values is not None:
             shown = texts.shown.split(values)
-        lengths = np.diff(layout.bounds).reshape(-1, len(self._codecs)).T
-        offsets = [np.concatenate([[0], np.cumsum(column)]) for column in lengths]
+        offsets = layout.column_offsets
         if self._encoder is not None:
             parts = zip(layout.split(ids), offsets, strict=True)
             return [join_words(self._written, part, bounds) for part, bounds in parts]

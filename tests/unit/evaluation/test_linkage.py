@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from support.toys import make_bundle, random_embedding
 from wordveil.evaluation import linkage
 from wordveil.evaluation.encoders import WeightedBag
 from wordveil.evaluation.linkage import Links, link_by_laws, link_by_vectors, link_by_what_shows, measure_linkage
-from wordveil.evaluation.redrawn import BundleSanitiser, Ragged, Redrawn, redraw
+from wordveil.evaluation.redrawn import BundleSanitiser, Ragged, Redrawn, redraw, redraw_columns
+from wordveil.records.columns import TextColumns
 from wordveil.text.policy import TextPolicy
 
 SIZE = 60
@@ -89,6 +92,22 @@ def test_padding_is_a_symbol_like_any(system, case):
     assert len(set(redrawn.shows)) == 1
     assert (redrawn.hidden.ids == SIZE).any()
     assert_same(link_by_laws(redrawn), brute_force(redrawn, ordered=True))
+
+
+@pytest.mark.parametrize("policy", [{}, {"repeat": "same"}, {"punctuation": "keep"}], ids=["plain", "same", "copied"])
+def test_redraw_columns_counts_words_of_all_columns(system, policy):
+    sanitiser = replace(system("lists", **policy), columns=TextColumns(("title", "body")))
+    columns = [pa.array(some_texts(90, seed, 3), pa.string()) for seed in (1, 2)]
+    redrawn = redraw_columns(sanitiser, columns, seed=1)
+    lengths = {
+        (title.count(" ") + bool(title), body.count(" ") + bool(body))
+        for title, body in zip(*map(pa.Array.to_pylist, columns), strict=True)
+    }
+    assert len(set(redrawn.shows)) >= len(lengths) > len(set(redrawn.hidden.lengths))  # the length of each column shows
+    assert_same(link_by_laws(redrawn), brute_force(redrawn, ordered=True))
+    assert redrawn.sequence.ids[redrawn.is_hidden].tolist() == redrawn.drawn.tolist()
+    with pytest.raises(ValueError, match="one text column"):
+        redraw_columns(replace(sanitiser, policy=TextPolicy(length="sample", n_max=2)), columns)
 
 
 @pytest.mark.parametrize("policy", [{"output": "bag"}, {"length": "sample", "n_max": 5}], ids=["bag", "sample"])

@@ -109,7 +109,7 @@ def measure_pairs(
             figures.add(measure_tasks(split, section.tasks, section.label, context.embedding, section.seed))
     progress("comparing texts")
     encoder = make_encoder(section.encoder, context.embedding)
-    figures.scores += measure_texts(originals, released, context.sanitiser, encoder, section.topics, section.seed)
+    figures.scores += measure_texts(pairs, context.sanitiser, encoder, section.topics, section.seed)
     shown = zip(originals[: section.examples], released[: section.examples], strict=True)
     return Evaluation(
         title=f"Evaluation of {context.release}",

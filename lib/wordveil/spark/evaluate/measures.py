@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
@@ -17,8 +18,8 @@ from wordveil.evaluation.accuracy import ACCURACY, ADAPTIVE, ORIGINAL, measure_a
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.context import PublicLanguage, measure_word_recovery
 from wordveil.evaluation.encoders import SentenceEncoder, measure_similarity
-from wordveil.evaluation.linkage import LINKED, bound_linkage, measure_linkage
-from wordveil.evaluation.redrawn import BundleSanitiser, Redrawn, redraw
+from wordveil.evaluation.linkage import LINKED, measure_linkage
+from wordveil.evaluation.redrawn import BundleSanitiser, Redrawn, redraw_columns
 from wordveil.evaluation.stylometry import measure_style_change
 from wordveil.evaluation.topics import measure_terms
 from wordveil.privacy.recovery import PriorRecovery, Recovered
@@ -26,6 +27,7 @@ from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Confusion
 from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS, Make
 from wordveil.scores.score import Group, Score
+from wordveil.spark.evaluate.pairs import Pairs
 from wordveil.spark.plan.sample import draw_words
 from wordveil.text.stop_words import load_stop_words
 
@@ -165,20 +167,16 @@ def measure_tasks(split: Split, names: Sequence[str], label: str, embedding: Emb
 
 
 def measure_texts(
-    originals: Sequence[str],
-    released: Sequence[str],
-    sanitiser: BundleSanitiser,
-    encoder: SentenceEncoder,
-    topics: int,
-    seed: int,
+    pairs: Pairs, sanitiser: BundleSanitiser, encoder: SentenceEncoder, topics: int, seed: int
 ) -> list[Score]:
     """Measure what needs neither authors nor labels: words, links, terms and ``topics``, style and similarity.
 
-    Words and links are measured on at most :data:`POOL` texts. ``sanitiser``: the one that drew the texts; the attacker
-    who links texts draws again with a throwaway key. ``encoder``: computes the vectors for similarity and linkage.
+    Words and links are measured on at most :data:`POOL` records of the sample. ``sanitiser``: the one that drew the
+    texts; the attacker who links records draws again with a throwaway key. ``encoder``: computes the vectors for
+    similarity and linkage.
     """
-    befores, afters = _choose_pool(originals, released, seed)
-    redrawn = _redraw(sanitiser, befores)
+    originals, released = pairs.sampled
+    befores, afters, redrawn = _redraw_pool(pairs, sanitiser, seed)
     return [
         *(_measure_context(redrawn, seed) if sanitiser.bundle.topics is None else ()),
         *measure_linkage(befores, afters, encoder, RELEASE, seed, redrawn),
@@ -188,40 +186,32 @@ def measure_texts(
     ]
 
 
-def find_linked(
-    originals: Sequence[str],
-    released: Sequence[str],
-    sanitiser: BundleSanitiser,
-    encoder: SentenceEncoder,
-    seed: int,
-) -> float:
+def find_linked(pairs: Pairs, sanitiser: BundleSanitiser, encoder: SentenceEncoder, seed: int) -> float:
     """Measure the share of at most :data:`POOL` records that the best attacker links to their originals.
 
-    The figure is the upper end of its interval, which is high if there are few records. The same texts and ``seed``
+    The figure is the upper end of its interval, which is high if there are few records. The same records and ``seed``
     give the same figure. The arguments are those of :func:`measure_texts`.
     """
-    befores, afters = _choose_pool(originals, released, seed)
-    redrawn = _redraw(sanitiser, befores, seed)
+    befores, afters, redrawn = _redraw_pool(pairs, sanitiser, seed, drawing=seed)
     scores = measure_linkage(befores, afters, encoder, RELEASE, seed, redrawn)
-    figures = [score.high for score in scores if score.figure == LINKED and score.high is not None]
-    if redrawn is None and sanitiser.bundle.topics is not None:
-        # Of several columns no attack by laws is measured: what nobody exceeds stands for it.
-        loss = sanitiser.bundle.guarantee.pure * (sanitiser.policy.n_max or len(sanitiser.columns.names))
-        figures.append(bound_linkage(loss, len(befores)))
-    return max(figures)
+    return max(score.high for score in scores if score.figure == LINKED and score.high is not None)
 
 
-def _choose_pool(originals: Sequence[str], released: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
-    pool = np.argsort(draw_words(seed, b"linkage", len(originals)), kind="stable")[:POOL].tolist()
-    return [originals[row] for row in pool], [released[row] for row in pool]
+def _redraw_pool(
+    pairs: Pairs, sanitiser: BundleSanitiser, seed: int, drawing: int | None = None
+) -> tuple[list[str], list[str], Redrawn | None]:
+    """Choose records of the sample: their originals, their released texts, and their tokens drawn again.
 
-
-def _redraw(sanitiser: BundleSanitiser, texts: Sequence[str], seed: int | None = None) -> Redrawn | None:
-    """Draw texts again by the mechanism. Return None for several text columns and for a generator."""
-    if len(sanitiser.columns.names) == 1:
-        with suppress(ValueError):  # it draws texts of other lengths
-            return redraw(sanitiser, texts, seed)
-    return None
+    There are no tokens of a generator, nor of words sampled from several columns. ``drawing``: seed of the attacker's
+    key; None: a fresh key.
+    """
+    chosen = np.argsort(draw_words(seed, b"linkage", len(pairs.sample)), kind="stable")[:POOL]
+    pool = pairs.sample[chosen]
+    redrawn = None
+    with suppress(ValueError):
+        redrawn = redraw_columns(sanitiser, [column.take(pa.array(pool)) for column in pairs.texts], drawing)
+    originals = pairs.originals
+    return [originals[row] for row in pool], [pairs.released[row] for row in pool], redrawn
 
 
 def _measure_context(redrawn: Redrawn | None, seed: int) -> list[Score]:

@@ -65,10 +65,15 @@ class Pairs:
         return len(self.released)
 
     @property
+    def texts(self) -> list[pa.StringArray]:
+        """Originals by text column, "" for none."""
+        columns = self.records.drop_columns([REASON_COLUMN]).columns
+        return [pc.fill_null(values.combine_chunks(), "") for values in columns]
+
+    @property
     def originals(self) -> list[str]:
         """Texts before they were sanitised."""
-        texts = [pc.fill_null(values, "") for values in self.records.drop_columns([REASON_COLUMN]).columns]
-        joined: list[str] = pc.binary_join_element_wise(*texts, "\n").to_pylist()
+        joined: list[str] = pc.binary_join_element_wise(*self.texts, "\n").to_pylist()
         return joined
 
     @property

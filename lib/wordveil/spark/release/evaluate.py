@@ -73,7 +73,7 @@ def measure_gate_attacks(
     if rules.linked is not None:
         progress("linking records to their originals")
         encoder = make_encoder(context.section.encoder, context.embedding)
-        found["linked"] = find_linked(*pairs.sampled, context.sanitiser, encoder, _GATE_SEED)
+        found["linked"] = find_linked(pairs, context.sanitiser, encoder, _GATE_SEED)
     return found
 
 
