@@ -65,6 +65,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "tree": {"sizes": [20]},
 }
 FILES = 8
+PASSAGES = 100_000
 ENCODER = {"words": 100_000, "columns": 200, "subjects": 200, "texts": 20_000, "text_words": 150}
 POLICIES: dict[str, dict[str, Any]] = {
     "strict": {"profile": "strict", "length": "as_is"},
@@ -139,13 +140,15 @@ class Tables:
         resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return {"seconds": taken, "resident_bytes": resident, "bundle_bytes": bundle.payload_bytes}
 
-    def run(self, corpus: Path, run: str, mechanism: str = "exponential", order: str = "hashed") -> Any:
+    def run(
+        self, corpus: Path, run: str, mechanism: str = "exponential", order: str = "hashed", **sections: Any
+    ) -> Any:
         """Run the job once and return its report."""
         from wordveil.spark.platform.session import build_session
         from wordveil.spark.sanitise.job import run_sanitise
 
         output = {"path": str(self.home / f"out-{run}"), "order": order}
-        config = self.config(corpus, run, mechanism, output=output)
+        config = self.config(corpus, run, mechanism, output=output, **sections)
         return run_sanitise(config, lambda: build_session(config.spark))
 
     def compare(self, corpus: Path, number: int) -> tuple[Any, dict[str, tuple[float, float]]]:
@@ -235,19 +238,74 @@ def time_in_turns(sanitisers: dict[str, Any], corpus: Path, base: str) -> dict[s
     }
 
 
-def compare_passages(tables: Tables, corpus: Path, *, smallest: bool) -> dict[str, Any]:
-    """Measure batches under `passages` and `tree`, and the encoder alone, in this process, on one thread."""
+def name_sections(tables: Tables, *, smallest: bool) -> dict[str, dict[str, Any]]:
+    """Name the sections of `tree` and of `passages` that are compared."""
     shared = {"epsilon": EPSILON, "embedding": str(tables.home / "embedding") if smallest else "glove", "public": True}
     tree = {"name": "tree", "clusters": [5 if smallest else 500], "least": 5, **shared}
     passages = {"name": "passages", "passages": "wordnet", "clusters": 4 if smallest else ENCODER["subjects"], **shared}
-    sections: dict[str, dict[str, Any]] = {
+    return {
         "tree": {"mechanism": tree, "text": POLICIES["strict"]},
         "passages": {"mechanism": passages, "text": {"profile": "passages"}},
     }
+
+
+def compare_passages(tables: Tables, corpus: Path, *, smallest: bool) -> dict[str, Any]:
+    """Measure batches under `passages` and `tree`, and the encoder alone, in this process, on one thread."""
     sanitisers = {
-        name: make_sanitiser(tables.config(corpus, name, "tree", **section))[0] for name, section in sections.items()
+        name: make_sanitiser(tables.config(corpus, name, "tree", **section))[0]
+        for name, section in name_sections(tables, smallest=smallest).items()
     }
     return {**time_in_turns(sanitisers, corpus, "tree"), "encoder": time_encoder(smallest=smallest)}
+
+
+def compare_passage_jobs(tables: Tables, corpus: Path, *, smallest: bool) -> dict[str, Any]:
+    """Measure the job under `passages` and `tree`, and the pass that splits and joins, in one session, in turns."""
+    from large_input import Memory
+    from wordveil.assembly.bundles import build_bundle
+
+    jobs = name_sections(tables, smallest=smallest)
+    for name, sections in jobs.items():
+        build_bundle(tables.config(corpus, name, "tree", **sections))
+    rounds: list[dict[str, float]] = []
+    peaks: dict[str, dict[str, int]] = {}
+    for number in range(ROUNDS + 1):
+        rounds.append({})
+        for name, sections in jobs.items():
+            started = time.perf_counter()
+            with Memory() as memory:
+                tables.run(corpus, f"{name}-{number}", "tree", **sections)
+            rounds[-1][name], peaks[name] = time.perf_counter() - started, memory.peak
+        started = time.perf_counter()
+        tables.split_and_join(corpus, f"passages-{number}")
+        rounds[-1]["split_and_join"] = time.perf_counter() - started
+    rounds = rounds[1:]  # the first starts the session and loads compiled code
+    return {
+        "rounds": rounds,
+        "over_tree": statistics.median(one["passages"] / one["tree"] for one in rounds),
+        "over_split_and_join": statistics.median(one["passages"] / one["split_and_join"] for one in rounds),
+        "peak_resident_bytes": peaks,
+    }
+
+
+def time_passage_build(tables: Tables, texts: list[str], *, smallest: bool) -> dict[str, Any]:
+    """Measure the build of a bundle from many passages, in this process, on one thread."""
+    from wordveil.assembly.bundles import build_bundle
+    from wordveil.records.codec import cut_sentences
+
+    sentences = cut_sentences(pa.array(texts, pa.string()))[0].unique()[: 2_000 if smallest else PASSAGES]
+    pq.write_table(pa.table({"text": sentences}), tables.home / "passages.parquet")
+    section = name_sections(tables, smallest=smallest)["passages"]
+    section["mechanism"]["passages"] = str(tables.home / "passages.parquet")
+    started = time.perf_counter()
+    bundle = build_bundle(tables.config(tables.home / "none", "none", "tree", **section))
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    seconds = time.perf_counter() - started
+    return {
+        "passages": len(sentences),
+        "seconds": seconds,
+        "resident_bytes": resident,
+        "bundle_bytes": bundle.payload_bytes,
+    }
 
 
 def time_encoder(*, smallest: bool) -> dict[str, Any]:
@@ -350,15 +408,21 @@ def policies() -> None:
     show_policies(compared)
 
 
-def passages() -> None:
+def passages(*, smallest: bool) -> None:
     """Measure `passages` alone; the figures go into the file of the other results."""
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        tables = Tables(home)
-        write_reviews(home / "corpus", reviews(), 1)
-        compared = compare_passages(tables, home / "corpus", smallest=False)
+        tables = Tables(home, smallest=smallest)
+        texts = reviews(1_000 if smallest else None)
+        build = time_passage_build(tables, texts, smallest=smallest)
+        write_reviews(home / "corpus", texts, 1)
+        compared = {
+            **compare_passages(tables, home / "corpus", smallest=smallest),
+            "build": build,
+            "jobs": compare_passage_jobs(tables, home / "corpus", smallest=smallest),
+        }
     content = json.loads((RESULTS / "tables.json").read_text())
-    save_results("tables", {**content, "passages": compared}, smallest=False)
+    save_results("tables", {**content, "passages": compared}, smallest=smallest)
     show_passages(compared)
 
 
@@ -369,6 +433,17 @@ def show_passages(compared: dict[str, Any]) -> None:
         table.add_row(name, f"{nanoseconds:.0f}", f"{compared['over_tree'][name]:.2f}")
     Console().print(table)
     print(f"the encoder reads {compared['encoder']['words_a_second'] / 1e6:.1f} million words a second")
+    build, jobs = compared["build"], compared["jobs"]
+    print(
+        f"{build['passages']:,} passages: built in {build['seconds']:.0f} s, "
+        f"{build['resident_bytes'] / 2**30:.1f} GiB resident, a bundle of {build['bundle_bytes'] / 2**20:.0f} MiB"
+    )
+    print(
+        f"the job takes {jobs['over_tree']:.2f} of tree's time and {jobs['over_split_and_join']:.2f} of the pass that "
+        f"splits and joins; its largest worker has "
+        f"{jobs['peak_resident_bytes']['passages']['largest worker'] / 2**20:.0f} MiB, tree's "
+        f"{jobs['peak_resident_bytes']['tree']['largest worker'] / 2**20:.0f} MiB"
+    )
 
 
 def show_policies(compared: dict[str, Any]) -> None:
@@ -414,7 +489,9 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=COPIES, help="how often the texts are repeated under new ids")
     parser.add_argument("--billion", action="store_true", help="the job alone over 1,000,000,000 tokens")
     parser.add_argument("--policies", action="store_true", help="the policies alone")
-    parser.add_argument("--passages", action="store_true", help="one draw for a whole text, and its encoder, alone")
+    parser.add_argument(
+        "--passages", action="store_true", help="one draw for a whole text, its encoder, its build and its job, alone"
+    )
     arguments = parser.parse_args()
     if arguments.billion:
         billion()
@@ -423,7 +500,7 @@ def main() -> None:
         policies()
         return
     if arguments.passages:
-        passages()
+        passages(smallest=arguments.smallest)
         return
     before = machine()
     texts = reviews(100 if arguments.smallest else None)
@@ -437,7 +514,11 @@ def main() -> None:
         tables.split_and_join(home / "warm", "warm")
         rounds = [tables.compare(home / "corpus", number) for number in range(1 if arguments.smallest else ROUNDS)]
         compared = compare_policies(tables, home / "corpus")
-        whole = compare_passages(tables, home / "corpus", smallest=arguments.smallest)
+        whole = {
+            **compare_passages(tables, home / "corpus", smallest=arguments.smallest),
+            "build": time_passage_build(tables, texts, smallest=arguments.smallest),
+            "jobs": compare_passage_jobs(tables, home / "corpus", smallest=arguments.smallest),
+        }
         steps = {mechanism: profile(tables, home / "corpus", mechanism) for mechanism in MECHANISMS}
     report, tokens = rounds[0][0], rounds[0][0].tokens
     runs = [{name: seconds for name, (seconds, _) in passes.items()} for _, passes in rounds]
