@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from support.releases import Lake
-from support.workspaces import WORDS, Workspace, read_output
+from support.workspaces import WORDS, Workspace, read_output, write_delta
 from wordveil.release.verify import MANIFEST
 from wordveil.spark.release.night import run_night
+from wordveil.spark.release.stream import run_stream
 from wordveil.spark.sanitise.job import TOPICS, run_sanitise
 
 EPSILON = 4.0
@@ -81,3 +82,17 @@ def test_a_job_writes_what_symbols_mean_beside_its_rows(spark: Any, workspace: W
     topics = json.loads((tmp_path / "out" / TOPICS).read_text("utf-8"))
     rows = read_output(output)
     assert [topics[row["symbols"][0]]["passage"] for row in rows] == [row["text"] for row in rows]
+
+
+@pytest.mark.long
+def test_night_of_a_stream_charges_each_text_once(spark: Any, workspace: Workspace, tmp_path: Path):
+    lake = Lake(spark, Workspace(tmp_path))
+    write_delta(corpus(), tmp_path / "source")
+    places = {"path": str(tmp_path / "source"), "checkpoint": str(tmp_path / "checkpoint")}
+    config = lake.config(input={"changes": "feed"}, stream=places, **passages(workspace))
+    nights: list[Any] = []
+    run_stream(config, lambda: spark, done=nights.append)
+    run_stream(config, lambda: spark, done=nights.append)
+    assert [night.report.released for night in nights] == [4]
+    assert lake.spent() == {"a": 1, "b": 1, "c": 1, "d": 1}
+    assert {len(row["symbols"]) for row in lake.rows(lake.public)} == {1}
