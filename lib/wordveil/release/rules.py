@@ -256,8 +256,8 @@ RULES = {
         Kind.PRIVATE,
         attrgetter("linked"),
         _at_most,
-        "The best attacker who holds the originals links at most this share of up to 2,000 records to the right one, "
-        "even at the upper end of its 95% interval.",
+        "The best attacker who holds the originals links at most this share of up to 2,000 records, under "
+        "`passages` of up to 10,000, to the right one, even at the upper end of its 95% interval.",
     ),
     "audited": Rule(
         Kind.PUBLIC,

@@ -33,8 +33,10 @@ from wordveil.text.stop_words import load_stop_words
 
 RELEASE = "release"
 """Subject of figures of sanitised texts; ``original``: that of the texts before."""
-POOL = 2_000
-"""Number of records that are linked to their originals, each among as many."""
+POOL, TEXT_POOL = 2_000, 10_000
+"""Number of records that are linked to their originals, each among as many; and under a mechanism that draws whole
+texts, of which far more share an output.
+"""
 _PRIORS = {
     "uniform": "all words of the vocabulary equally likely",
     "frequency": "words as likely as they are frequent in public text",
@@ -171,9 +173,9 @@ def measure_texts(
 ) -> list[Score]:
     """Measure what needs neither authors nor labels: words, links, terms and ``topics``, style and similarity.
 
-    Words and links are measured on at most :data:`POOL` records of the sample. ``sanitiser``: the one that drew the
-    texts; the attacker who links records draws again with a throwaway key. ``encoder``: computes the vectors for
-    similarity and linkage.
+    Words and links are measured on at most :data:`POOL` or :data:`TEXT_POOL` records of the sample. ``sanitiser``: the
+    one that drew the texts; the attacker who links records draws again with a throwaway key. ``encoder``: computes the
+    vectors for similarity and linkage.
     """
     originals, released = pairs.sampled
     befores, afters, redrawn = _redraw_pool(pairs, sanitiser, seed)
@@ -187,7 +189,7 @@ def measure_texts(
 
 
 def find_linked(pairs: Pairs, sanitiser: BundleSanitiser, encoder: SentenceEncoder, seed: int) -> float:
-    """Measure the share of at most :data:`POOL` records that the best attacker links to their originals.
+    """Measure the share of records that the best attacker links to their originals.
 
     The figure is the upper end of its interval, which is high if there are few records. The same records and ``seed``
     give the same figure. The arguments are those of :func:`measure_texts`.
@@ -205,7 +207,8 @@ def _redraw_pool(
     There are no tokens of a generator, nor of words sampled from several columns. ``drawing``: seed of the attacker's
     key; None: a fresh key.
     """
-    chosen = np.argsort(draw_words(seed, b"linkage", len(pairs.sample)), kind="stable")[:POOL]
+    most = POOL if sanitiser.bundle.topics is None else TEXT_POOL
+    chosen = np.argsort(draw_words(seed, b"linkage", len(pairs.sample)), kind="stable")[:most]
     pool = pairs.sample[chosen]
     redrawn = None
     with suppress(ValueError):
