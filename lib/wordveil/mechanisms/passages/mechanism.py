@@ -34,9 +34,8 @@ from wordveil.mechanisms.inputs import NO_INPUTS, WORDNET, PublicInputs, PublicP
 from wordveil.mechanisms.passages.encoder import SumEncoder
 from wordveil.mechanisms.settings import Example, MechanismSettings, PureEpsilon
 from wordveil.mechanisms.tables.mechanism import check_epsilon
-from wordveil.mechanisms.tree.build import solve_nesting
+from wordveil.mechanisms.tree.build import certify_table, solve_nesting
 from wordveil.mechanisms.tree.draws import ClusterDraws
-from wordveil.mechanisms.tree.levels import round_loss
 from wordveil.mechanisms.tree.table import arrange
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import TEXTS, Metric, WordGuarantee
@@ -137,13 +136,7 @@ class Passages(ClusterDraws[PassagesSettings]):
         losses = [0.0, settings.epsilon]
         nesting, levels = solve_nesting([positions, positions[[0, -1]]], losses, None, padding=True)
         table = arrange(nesting, levels, np.arange(count + 2, dtype=np.int32), positions)
-        certified = table.certify()
-        loss = round_loss(certified.largest)
-        if not loss <= settings.epsilon:
-            raise BundleError(
-                f"mechanism.epsilon = {settings.epsilon:g}: the finished numbers lose {loss:g}, which is more. This is "
-                "a fault of the build: report it."
-            )
+        _, loss = certify_table(table, settings.epsilon)
         encoder = subjects.encoder
         arrays = {**table.arrays, "bounds": positions, "vectors": encoder.vectors, "centres": encoder.centres}
         parameters = {

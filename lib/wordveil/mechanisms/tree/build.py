@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from wordveil.arrays import Float32, Float64, Int32, Int64, UInt64
 from wordveil.errors import BundleError
-from wordveil.mechanisms.tree.levels import Levels, PadShareError, solve_levels
-from wordveil.mechanisms.tree.table import Nesting
+from wordveil.mechanisms.tree.levels import Levels, Losses, PadShareError, round_loss, solve_levels
+from wordveil.mechanisms.tree.table import Nesting, TreeTable
 from wordveil.neighbours.clusters import HEAVIEST, LONGEST, ClusterHierarchy, whole_directions
 
 # Logarithms are taken to one part in this many.
@@ -58,6 +58,21 @@ def solve_nesting(
             f"mechanism.losses = {list(losses[:-1])} with epsilon {losses[-1]:g}: {error}. Set losses "
             "further apart, or raise mechanism.epsilon."
         ) from None
+
+
+def certify_table(table: TreeTable, epsilon: float) -> tuple[Losses, float]:
+    """Certify a finished table, and round its largest loss up.
+
+    Raises :class:`BundleError` if that is above ``epsilon``.
+    """
+    losses = table.certify()
+    largest = round_loss(losses.largest)
+    if not largest <= epsilon:
+        raise BundleError(
+            f"mechanism.epsilon = {epsilon:g}: the finished numbers lose {largest:g}, which is more. This is a fault "
+            "of the build: report it."
+        )
+    return losses, largest
 
 
 def _last_of_equal(losses: Sequence[float]) -> list[int]:

@@ -50,6 +50,7 @@ from wordveil.mechanisms.settings import ComparisonTerms, Example
 from wordveil.mechanisms.tables.mechanism import check_epsilon
 from wordveil.mechanisms.tree.build import (
     Outputs,
+    certify_table,
     count_lowest,
     next_levels,
     rows_of,
@@ -147,13 +148,7 @@ class Tree(ClusterDraws[TreeSettings]):
                 )
             written = written if by_cluster else np.repeat(written, np.diff(hierarchy.bounds[0]))
         table = arrange(nesting, levels, rows, np.append(written, [size] * padding).astype(np.int32))
-        losses = table.certify()
-        epsilon = round_loss(losses.largest)
-        if not epsilon <= settings.epsilon:
-            raise BundleError(
-                f"mechanism.epsilon = {settings.epsilon:g}: the finished numbers lose {epsilon:g}, which is more. "
-                "This is a fault of the build: report it."
-            )
+        losses, epsilon = certify_table(table, settings.epsilon)
         arrays = {**table.arrays, "bounds": np.concatenate(hierarchy.bounds[:-1]).astype(np.int32)}
         if settings.output == "member" and by_cluster:
             arrays |= {"order": outputs.order, "edges": outputs.share_members(frequencies)}
