@@ -96,12 +96,23 @@ class SumEncoder:
         A text without a known word gets the number of centres, which stands for padding.
         """
         symbols = np.empty(len(offsets) - 1, np.int32)
-        columns = np.ascontiguousarray(self.centres.T)
         for start in range(0, len(symbols), _BLOCK):
             points, counts = self.locate(ids, offsets[start : start + _BLOCK + 1])
-            nearest = np.argmax(points @ columns, axis=1)
+            nearest, _ = find_nearest(points, self.centres)
             symbols[start : start + _BLOCK] = np.where(counts > 0, nearest, len(self.centres))
         return symbols
+
+
+def find_nearest(points: Float32, centres: Float32) -> tuple[Int32, Float32]:
+    """Find the nearest centre of each point, and their product: int32 and float32 ``(points,)``."""
+    labels, products = np.empty(len(points), np.int32), np.empty(len(points), np.float32)
+    columns = np.ascontiguousarray(centres.T)
+    for start in range(0, len(points), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        scores = points[block] @ columns
+        labels[block] = np.argmax(scores, axis=1)
+        products[block] = scores[np.arange(len(scores)), labels[block]]
+    return labels, products
 
 
 def join_parts(sums: NDArray[np.float64], widths: tuple[int, ...]) -> Float32:

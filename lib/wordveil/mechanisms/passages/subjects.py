@@ -21,7 +21,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Topics
 from wordveil.mechanisms.inputs import PublicPassages
-from wordveil.mechanisms.passages.encoder import SumEncoder
+from wordveil.mechanisms.passages.encoder import SumEncoder, find_nearest
 from wordveil.neighbours.blocks import BuildContext, start_threads
 from wordveil.neighbours.clusters import build_partition, sum_clusters, whole_directions
 
@@ -46,7 +46,6 @@ _HALF_ANALYSED = 4e-4
 # at 1 rare words, which are mostly noise, are as long: .554, .584, .581 and .870, .869, .826 at 0, 1/2, 1.
 _EVENED = 0.5
 _LARGEST = 2**15 - 1
-_BLOCK = 4096  # points whose products with all centres are computed together
 
 
 @dataclass(frozen=True)
@@ -181,20 +180,8 @@ def _cluster(points: Float32, rows: Int64, clusters: int, work: BuildContext) ->
     whole_directions(sum_clusters(chosen, inner, clusters), centres)
     labels = np.full(len(points), -1, np.int32)
     # The cluster of a passage is that of any other text with its words.
-    labels[rows] = _find_nearest(chosen, centres)[0]
+    labels[rows] = find_nearest(chosen, centres)[0]
     return labels, centres
-
-
-def _find_nearest(points: Float32, centres: Float32) -> tuple[Int32, Float32]:
-    """Find the nearest centre of each point, and their product: int32 and float32 ``(points,)``."""
-    labels, products = np.empty(len(points), np.int32), np.empty(len(points), np.float32)
-    columns = np.ascontiguousarray(centres.T)
-    for start in range(0, len(points), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        scores = points[block] @ columns
-        labels[block] = np.argmax(scores, axis=1)
-        products[block] = scores[np.arange(len(scores)), labels[block]]
-    return labels, products
 
 
 def _choose_passages(encoder: SumEncoder, passages: PublicPassages) -> tuple[pa.StringArray, int]:
@@ -209,7 +196,7 @@ def _choose_passages(encoder: SumEncoder, passages: PublicPassages) -> tuple[pa.
             "no number, and each cluster needs one. Name more passages, lower it, or set mechanism.output: keywords."
         )
     points, _ = encoder.locate(passages.text_ids, passages.text_offsets)
-    labels, nearness = _find_nearest(points, encoder.centres)
+    labels, nearness = find_nearest(points, encoder.centres)
     has_own = np.isin(np.arange(clusters), labels)
     chosen, is_free = np.empty(clusters, np.int64), np.ones(len(points), np.bool_)
     for cluster in np.argsort(~has_own, kind="stable").tolist():
