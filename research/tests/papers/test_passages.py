@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from wordveil.embeddings.embedding import check_embedding, load
 from wordveil.mechanisms.inputs import PublicPassages
 from wordveil.neighbours.blocks import BuildContext
-from wordveil_research.papers import passages
+from wordveil_research.papers import passages, passages_laws
 from wordveil_research.papers.passages import CORPORA, FIELD, Corpus, PassagesTable, Texts
 from wordveil_research.runner.base import Surroundings
 
@@ -68,9 +70,51 @@ def test_kept_mechanism_encodes_as_the_built_one(texts, tmp_path):
     assert (passages._load(kept).encoder.encode(texts.ids, texts.offsets) == symbols).all()
 
 
+def test_other_laws_lose_what_they_name_among_all_symbols():
+    rng = np.random.default_rng(0)
+    centres = np.rint(1000 * rng.standard_normal((12, 8))).astype(np.float32)
+    order, bounds = passages_laws.group_centres(centres, 4)
+    nearest = passages_laws.list_nearest(centres, 3)
+    nested, lists = passages_laws.nest_law(order, bounds, 1.5, 4.0), passages_laws.list_law(nearest, 4.0)
+    for laws in (nested, lists):
+        assert laws.shape == (13, 13)
+        assert laws.sum(axis=1) == pytest.approx(1)
+        assert np.log(laws.max(axis=0) / laws.min(axis=0)).max() == pytest.approx(4, abs=1e-6)
+    for start, stop in pairwise(bounds):
+        inside = nested[order[start:stop]]
+        assert np.log(inside.max(axis=0) / inside.min(axis=0)).max() == pytest.approx(1.5, abs=1e-6)
+    assert (nearest[:, 0] == np.arange(12)).all()
+    response = passages_laws.list_law(nearest[:, :1], 4.0)
+    assert response.diagonal() == pytest.approx(np.e**4 / (np.e**4 + 12))
+
+
+def test_draw_symbols_follows_its_laws():
+    laws = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.3, 0.3, 0.4]])
+    symbols = np.repeat(np.arange(3, dtype=np.int32), 20_000)
+    drawn = passages_laws.draw_symbols(laws, symbols, 0).reshape(3, -1)
+    shares = [np.bincount(row, minlength=3) / 20_000 for row in drawn]
+    assert np.abs(shares - laws).max() < 0.02
+
+
+def test_other_laws_and_starts_keep_topics(texts, around):
+    scores = list(passages._measure_laws(texts, around, BuildContext()))
+    accuracy = {score.subject: score.value for score in scores if score.figure == "accuracy"}
+    nested = [accuracy[f"{FIELD}, 4 subjects in 2 groups, {inner} inside, loss 8"] for inner in (2, 4, 6)]
+    assert 0.5 < nested[0] < nested[1] < nested[2]
+    # Two groups cannot tell three topics apart, and a list of two of four subjects mixes them.
+    assert accuracy[f"{FIELD}, 4 subjects in 2 groups, 6 inside, loss 8, by group"] < nested[2]
+    assert 0.4 < accuracy[f"{FIELD}, 4 subjects in lists of 2, loss 8"] < nested[2]
+    starts = list(passages._measure_starts(texts, around, BuildContext()))
+    nearness = [score.value for score in starts if score.figure == "nearness"]
+    assert len(nearness) == passages.STARTS + 1
+    assert len(set(nearness)) > 1
+    assert 0.1 < min(nearness) <= max(nearness) <= 1
+
+
 def test_report_has_bounds_and_measured_figures_of_tree(around):
     cells = PassagesTable().plan(around)
-    assert [cell.name for cell in cells] == [corpus.name for corpus in CORPORA]
+    others = [f"{corpus.name}, other laws" for corpus in CORPORA if corpus.other_laws]
+    assert [cell.name for cell in cells] == [*(corpus.name for corpus in CORPORA), *others]
     found = PassagesTable().report(around, {"snips": []}).scores
     assert [score.subject for score in found] == ["loss 8", "tree, 8 a word"]
     assert found[0].value == pytest.approx(0.2297, abs=1e-4)

@@ -3,7 +3,8 @@
 Half of a corpus's training part serves as passages of the field and for nothing else. The other half and the judged
 part are drawn, and a classifier that gives each drawn symbol its most frequent label learns on the one and is judged on
 the other. Beside it: sampled words of a text under `tree`, at an equal loss of the text, and texts whose words are all
-drawn by `tree` at 8 each, as `research/benchmarks/meaning.py` measured them.
+drawn by `tree` at 8 each, as `research/benchmarks/meaning.py` measured them. On three corpora also nested subjects,
+lists of near subjects, and other starts of k-means.
 
     python -m wordveil_research passages --data ../shared/data --out DIR
     python -m wordveil_research.papers.passages DIR
@@ -20,13 +21,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from wordveil.arrays import Float64, Int32, Int64
+from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.assembly.inputs import read_files
 from wordveil.assembly.passages import fit_passages, read_passages
 from wordveil.assembly.word_tables import FittedWords
@@ -46,6 +48,14 @@ from wordveil.scores.score import Group, Measurement, Score, measure_accuracy
 from wordveil.text.codec import Codec
 from wordveil.text.policy import with_profile
 from wordveil_research.field.table import print_rows, shorten, show_interval
+from wordveil_research.papers.passages_laws import (
+    draw_symbols,
+    group_centres,
+    list_law,
+    list_nearest,
+    nest_law,
+    start_again,
+)
 from wordveil_research.papers.repeats import find_score, merge_repeats
 from wordveil_research.papers.samples import Split, read_authors
 from wordveil_research.runner.base import Cell, Experiment, Surroundings
@@ -65,19 +75,31 @@ _CLUSTERS = 500
 _TREE = f"{_CLUSTERS} clusters, representative"
 _RESULTS = Path(__file__).parents[2] / "results"
 _MEANING = _RESULTS / "meaning_glove.json"
+NESTS = ((100, 37), (200, 16))
+"""Numbers of subjects, and of groups of them."""
+INNER = (0.25, 0.5, 0.75)
+"""Parts of the loss between any subjects that subjects of one group have."""
+LISTS = ((100, 2), (100, 4), (100, 8), (200, 2), (200, 4), (200, 8))
+"""Numbers of subjects, and of a subject's list of near ones."""
+STARTED, STARTS = 64, 8
+"""Number of subjects that are clustered from other starts, and of these."""
 SHOWN = {None: 64, 8.0: 64, 6.0: 64, 5.0: 37, 4.0: 16}
 """Number of subjects that the first table shows for each loss, about ``e^loss / 4`` and at most 64; None: no noise."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus. ``measured``: what the benchmark of meaning calls it, if it measured it."""
+    """A corpus.
+
+    ``measured``: what the benchmark of meaning calls it, if it measured it. ``other_laws``: whether these are measured.
+    """
 
     name: str
     file: str
     label: str = "label"
     judged: str = "test"
     measured: str = ""
+    other_laws: bool = False
 
     def read(self, data: Path) -> Split:
         """Read the texts to learn from and those to judge."""
@@ -89,11 +111,11 @@ class Corpus:
 
 
 CORPORA = (
-    Corpus("snips", "snips7", judged="valid", measured="intent"),
-    Corpus("20 newsgroups", "news20_bydate", measured="topic"),
+    Corpus("snips", "snips7", judged="valid", measured="intent", other_laws=True),
+    Corpus("20 newsgroups", "news20_bydate", measured="topic", other_laws=True),
     Corpus("TREC-6", "trec6", measured="trec6"),
     Corpus("SST-2", "sst2", measured="sst2"),
-    Corpus("C50 authors", "c50_reuters", "author", measured="author"),
+    Corpus("C50 authors", "c50_reuters", "author", measured="author", other_laws=True),
     Corpus("Enron authors", "enron_jstylo50", "author"),
     Corpus("PAN authors", "pan11_small", "author"),
     Corpus("IMDb", "aclImdb"),
@@ -108,13 +130,19 @@ class PassagesTable(Experiment):
     files: ClassVar[tuple[str, ...]] = tuple(f"{corpus.file}.jsonl.xz" for corpus in CORPORA)
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
-        """Plan a cell for each corpus."""
-        return [Cell(corpus.name, {"seeds": around.seeds, "subjects": list(_subjects(around))}) for corpus in CORPORA]
+        """Plan a cell for each corpus, and one for other laws and starts."""
+        settings = {"seeds": around.seeds, "subjects": list(_subjects(around))}
+        cells = [Cell(corpus.name, settings) for corpus in CORPORA]
+        shapes = {"seeds": around.seeds, "nests": _nests(around), "lists": _lists(around), "inner": INNER}
+        others = [Cell(f"{corpus.name}, other laws", shapes) for corpus in CORPORA if corpus.other_laws]
+        return [*cells, *others]
 
     def measure(self, cell: Cell, around: Surroundings) -> Sequence[Score]:
-        corpus = next(one for one in CORPORA if one.name == cell.name)
+        corpus = next(one for one in CORPORA if one.name == cell.name.removesuffix(", other laws"))
         texts = Texts.read(corpus, around.data, load("glove"))
         work = BuildContext(kept=around.work / "kept")
+        if cell.name != corpus.name:
+            return [*_measure_laws(texts, around, work), *_measure_starts(texts, around, work)]
         scores = [score for source in ENCODERS for score in _measure_passages(texts, source, around, work)]
         return [*scores, *_measure_words(texts, around, work)]
 
@@ -135,6 +163,14 @@ class PassagesTable(Experiment):
 
 def _subjects(around: Surroundings) -> tuple[int, ...]:
     return (3,) if around.is_quick else SUBJECTS
+
+
+def _nests(around: Surroundings) -> tuple[tuple[int, int], ...]:
+    return ((4, 2),) if around.is_quick else NESTS
+
+
+def _lists(around: Surroundings) -> tuple[tuple[int, int], ...]:
+    return ((4, 2),) if around.is_quick else LISTS
 
 
 def _losses(around: Surroundings) -> tuple[float, ...]:
@@ -191,17 +227,9 @@ def _make_key(seed: int) -> Any:
 def _measure_passages(texts: Texts, source: str, around: Surroundings, work: BuildContext) -> Iterator[Score]:
     """Measure passages of one source, for each number of subjects and loss."""
     for subjects in _subjects(around) if source != BOTH else _subjects(around)[-1:]:
-        kept = around.work / f"{source}-{subjects}.npz"
         if source == FIELD and len(texts.passages) < _PER_SUBJECT * subjects:
             continue
-        if source == FIELD:
-            mechanism = _build(texts.embedding, texts.passages, source, subjects, work)
-        elif kept.exists():  # the same for every corpus
-            mechanism = _load(kept)
-        else:
-            words = FittedWords(texts.embedding.words, "passages", WORDNET, [])
-            passages = fit_passages(read_passages(WORDNET, "passages"), words)
-            mechanism = _build(texts.embedding, passages, source, subjects, work, kept)
+        mechanism = _open(texts, source, subjects, around, work)
         symbols = mechanism.encoder.encode(texts.ids, texts.offsets)
         row = f"{source}, {subjects} subjects"
         yield from _describe_spread(row, texts, symbols)
@@ -210,21 +238,86 @@ def _measure_passages(texts: Texts, source: str, around: Surroundings, work: Bui
             moved = mechanism.at_epsilon(loss)
             subject = f"{row}, loss {loss:g}"
             drawn = (draw_tokens(moved, symbols, b"texts", _make_key(seed)) for seed in range(around.seeds))
-            yield from merge_repeats(
-                [texts.judge(subject, "most-frequent", _learn(texts, one, subjects + 1))] for one in drawn
-            )
+            yield from _judge_drawn(texts, subject, [*drawn], subjects + 1)
             laws = np.array([moved.table.law(symbol) for symbol in range(subjects + 1)])
-            linked = _link(symbols, laws)
-            yield Measurement(subject, texts.corpus.name, "best-attacker", Group.PRIVACY).make_score(
-                "linked",
-                linked,
-                None,
-                CANDIDATES,
-                f"The probability that an attacker who knows the law names a text's original among {CANDIDATES:,} "
-                "candidates of the corpus, whose symbols it knows.",
-                chance=1 / CANDIDATES,
-                higher_is_better=False,
-            )
+            yield _score_linkage(texts, subject, symbols, laws)
+
+
+def _score_linkage(texts: Texts, subject: str, symbols: Int32, laws: Float64) -> Score:
+    return Measurement(subject, texts.corpus.name, "best-attacker", Group.PRIVACY).make_score(
+        "linked",
+        _link(symbols, laws),
+        None,
+        CANDIDATES,
+        f"The probability that an attacker who knows the law names a text's original among {CANDIDATES:,} "
+        "candidates of the corpus, whose symbols it knows.",
+        chance=1 / CANDIDATES,
+        higher_is_better=False,
+    )
+
+
+def _measure_laws(texts: Texts, around: Surroundings, work: BuildContext) -> Iterator[Score]:
+    """Measure nested subjects and lists of near ones, each read as drawn, and nested ones also by their group."""
+    fine = sorted({subjects for subjects, _ in (*_nests(around), *_lists(around))})
+    for source, subjects in product((FIELD, WORDNET), fine):
+        encoder = _open(texts, source, subjects, around, work).encoder
+        symbols = encoder.encode(texts.ids, texts.offsets)
+        for name, laws, groups in _list_laws(source, encoder.centres, around):
+            drawn = [draw_symbols(laws, symbols, seed) for seed in range(around.seeds)]
+            yield from _judge_drawn(texts, name, drawn, subjects + 1)
+            if groups is not None:
+                yield from _judge_drawn(texts, _by_group(name), [groups[one] for one in drawn], subjects + 1)
+            yield _score_linkage(texts, name, symbols, laws)
+
+
+def _list_laws(source: str, centres: Float32, around: Surroundings) -> Iterator[tuple[str, Float64, Int32 | None]]:
+    """List the laws over these centres: name, law, and for nested ones the group of each symbol."""
+    for (subjects, groups), loss, part in product(_nests(around), _losses(around), INNER):
+        if subjects == len(centres):
+            order, bounds = group_centres(centres, groups)
+            name = _name_nest(source, subjects, groups, part * loss, loss)
+            sizes = np.append(np.diff(bounds), 1)
+            group_of = np.repeat(np.arange(groups + 1, dtype=np.int32), sizes)[np.append(np.argsort(order), subjects)]
+            yield name, nest_law(order, bounds, part * loss, loss), group_of
+    for (subjects, listed), loss in product(_lists(around), _losses(around)):
+        if subjects == len(centres):
+            yield _name_list(source, subjects, listed, loss), list_law(list_nearest(centres, listed), loss), None
+
+
+def _measure_starts(texts: Texts, around: Surroundings, work: BuildContext) -> Iterator[Score]:
+    """Measure centres from other starts of k-means, beside how near they are to their passages."""
+    subjects = _subjects(around)[0] if around.is_quick else STARTED
+    mechanism = _open(texts, FIELD, subjects, around, work)
+    for start in range(STARTS + 1):
+        encoder, nearness = start_again(mechanism.encoder, texts.passages, start)
+        name = f"{FIELD}, {subjects} subjects, start {start}, loss {LOSSES[0]:g}"
+        yield Measurement(name, texts.corpus.name, "k-means", Group.TEXT).make_score(
+            "nearness",
+            nearness,
+            None,
+            len(texts.passages),
+            "The mean cosine of a passage and its centre.",
+            higher_is_better=None,
+        )
+        symbols = encoder.encode(texts.ids, texts.offsets)
+        drawn = [draw_tokens(mechanism, symbols, b"texts", _make_key(seed)) for seed in range(around.seeds)]
+        yield from _judge_drawn(texts, name, drawn, subjects + 1)
+
+
+def _judge_drawn(texts: Texts, subject: str, drawn: Sequence[Int32], symbols: int) -> list[Score]:
+    return merge_repeats([texts.judge(subject, "most-frequent", _learn(texts, one, symbols))] for one in drawn)
+
+
+def _open(texts: Texts, source: str, subjects: int, around: Surroundings, work: BuildContext) -> Passages:
+    """Build the mechanism; with WordNet's passages it is the same for every corpus, and kept."""
+    if source == FIELD:
+        return _build(texts.embedding, texts.passages, source, subjects, work)
+    kept = around.work / f"{source}-{subjects}.npz"
+    if kept.exists():
+        return _load(kept)
+    words = FittedWords(texts.embedding.words, "passages", WORDNET, [])
+    passages = fit_passages(read_passages(WORDNET, "passages"), words)
+    return _build(texts.embedding, passages, source, subjects, work, kept)
 
 
 def _build(
@@ -371,6 +464,7 @@ def main() -> None:
         _print_table(scores, f"{source}, loss 8, by subjects", columns)
         columns = [(_name_row(source, subjects, None), f"{subjects}") for subjects in SUBJECTS]
         _print_table(scores, f"{source}, largest share of texts in one subject", columns, "largest-share")
+        _print_laws(scores, source)
     others = [("tree, 8 a word", "tree, 8 a word")]
     others += [(f"tree, {words} sampled words, loss 8", f"{words} sampled, loss 8") for words in SAMPLED]
     _print_table(scores, "tree", others)
@@ -384,6 +478,46 @@ def _name_row(source: str, subjects: int, loss: float | None) -> str:
 
 def _name_loss(loss: float | None) -> str:
     return "no noise" if loss is None else f"loss {loss:g}"
+
+
+def _name_nest(source: str, subjects: int, groups: int, inner: float, loss: float) -> str:
+    return f"{source}, {subjects} subjects in {groups} groups, {inner:g} inside, {_name_loss(loss)}"
+
+
+def _by_group(name: str) -> str:
+    return f"{name}, by group"
+
+
+def _name_list(source: str, subjects: int, listed: int, loss: float) -> str:
+    return f"{source}, {subjects} subjects in lists of {listed}, {_name_loss(loss)}"
+
+
+def _print_laws(scores: Sequence[Score], source: str) -> None:
+    """Print for each corpus and loss the most accurate setting of each law, and how many records it links."""
+    print(f"\n{source}, other laws\n")
+    rows = []
+    for corpus, loss in product([corpus for corpus in CORPORA if corpus.other_laws], LOSSES):
+        nests = {
+            f"{subjects} in {groups}, {part * loss:g} inside": _name_nest(source, subjects, groups, part * loss, loss)
+            for (subjects, groups), part in product(NESTS, INNER)
+        }
+        kinds = [
+            {f"{subjects}": _name_row(source, subjects, loss) for subjects in SUBJECTS},
+            {f"{subjects}, {listed}": _name_list(source, subjects, listed, loss) for subjects, listed in LISTS},
+            nests,
+            {setting: _by_group(name) for setting, name in nests.items()},
+        ]
+        rows.append([corpus.name, f"{loss:g}", *(_show_best(scores, corpus.name, kind) for kind in kinds)])
+    print_rows(["corpus", "loss", "randomised response", "lists", "nested", "nested, by group"], rows)
+
+
+def _show_best(scores: Sequence[Score], corpus: str, names: Mapping[str, str]) -> str:
+    """Show the setting with the largest accuracy, and its linkage; ``names``: subjects of scores by setting."""
+    found = {setting: find_score(scores, name, task=corpus, figure="accuracy") for setting, name in names.items()}
+    setting, best = max(found.items(), key=lambda pair: (pair[1] and pair[1].value) or 0.0)
+    linked = find_score(scores, names[setting], task=corpus, figure="linked")
+    shown = f", {linked.value:.2%}" if linked and linked.value is not None else ""
+    return f"{show_interval(best)} ({setting}{shown})"
 
 
 def _print_table(
