@@ -251,6 +251,7 @@ class Bundle:
                 raise BundleError(f"bundle {self.path}: text.{name} {problem}")
         if policy.n_max is not None:
             self.mechanism.check_lengths(widths or (policy.n_max,))
+        self.mechanism.check_installed()
 
     def _check_later_lists(self, policy: TextPolicy) -> None:
         """Refuse a policy that names a class whose list the bundle lacks. Other policies are accepted as before."""

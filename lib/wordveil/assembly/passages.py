@@ -153,7 +153,10 @@ def fit_passages(texts: pa.StringArray, to: FittedWords) -> PublicPassages:
         )
     can_write = offered.is_known & ~offered.is_named
     return PublicPassages(
-        *read.select(read.is_known), texts_to_write.filter(pa.array(can_write)), *offered.select(can_write)
+        *read.select(read.is_known),
+        texts_to_write.filter(pa.array(can_write)),
+        *offered.select(can_write),
+        plain.filter(pa.array(read.is_known)),
     )
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from wordveil.arrays import Float64, Int64
 from wordveil.errors import PlatformError
 from wordveil.scores.documents import UNKNOWN, Documents
-from wordveil.scores.methods import WEIGHTED_BAG, find_model
+from wordveil.scores.methods import WEIGHTED_BAG, require_package
 from wordveil.text.tokeniser import Tokeniser, fold_words
 
 
@@ -108,16 +108,7 @@ def require_packages(encoder: str = WEIGHTED_BAG) -> None:
     """Raise :class:`PlatformError` if a package of the extra is not installed, or that of the encoder."""
     if missing := [name for module, name in _NAMES.items() if find_spec(module) is None]:
         raise PlatformError(f"{', '.join(missing)}: not installed, and evaluations need it. {INSTALL}")
-    require_encoder(encoder)
-
-
-def require_encoder(name: str) -> None:
-    """Raise :class:`PlatformError` if the package of a sentence encoder is not installed."""
-    if find_model(name) and find_spec("sentence_transformers") is None:
-        raise PlatformError(
-            f"evaluation.encoder = {name}: needs the package sentence-transformers, which Python does not have here. "
-            f"Run `pip install sentence-transformers`, or set {WEIGHTED_BAG}."
-        )
+    require_package("evaluation.encoder", encoder, WEIGHTED_BAG)
 
 
 _TOKENISER = Tokeniser()

@@ -27,10 +27,16 @@ from wordveil.arrays import Float32, Float64
 from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.errors import PlatformError
-from wordveil.evaluation.classifiers import cut_words, load_package, require_encoder
+from wordveil.evaluation.classifiers import cut_words
 from wordveil.mechanisms.inputs import Bigrams
-from wordveil.scores.methods import ENCODERS, MEAN_VECTOR, SENTENCE_TRANSFORMERS, WEIGHTED_BAG, find_model
+from wordveil.scores.methods import (
+    ENCODERS,
+    MEAN_VECTOR,
+    SENTENCE_TRANSFORMERS,
+    WEIGHTED_BAG,
+    find_model,
+    load_sentence_model,
+)
 from wordveil.scores.score import Measurement, Score, find_mean_interval, require_pairs
 
 SMOOTHING = 1e-3
@@ -110,14 +116,7 @@ class SentenceTransformer:
 
     @cached_property
     def _model(self) -> Any:
-        require_encoder(self.name)
-        try:
-            return load_package("sentence_transformers").SentenceTransformer(self.model)
-        except (OSError, ValueError) as error:
-            raise PlatformError(
-                f"evaluation.encoder = {self.name}: the model cannot be loaded ({type(error).__name__}). Name one that "
-                "sentence-transformers can download, or the directory of one."
-            ) from error
+        return load_sentence_model("evaluation.encoder", self.name, WEIGHTED_BAG)
 
     def encode(self, texts: Sequence[str]) -> Float32:
         """Compute the vectors. Raises :class:`PlatformError` if the library or the model is missing."""

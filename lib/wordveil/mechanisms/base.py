@@ -73,11 +73,14 @@ def pure_guarantee(embedding: Embedding, epsilon: float, loss: float, *, padding
 class TextEncoder(Protocol):
     """Function from a whole text to the one symbol that is drawn for it."""
 
-    def encode(self, ids: Int32, offsets: Int64) -> Int32:
-        """Return each text's symbol, int32 ``(texts,)``; padding for a text without a known word.
+    reads_text: ClassVar[bool]
+    """Whether it reads the characters of a text, not only its known words."""
 
-        ``ids``: int32 ``(tokens,)``, word ids; those outside the vocabulary are skipped. ``offsets``: int64
-        ``(texts + 1,)``.
+    def encode(self, ids: Int32, offsets: Int64, texts: pa.StringArray) -> Int32:
+        """Return each text's symbol, int32 ``(texts,)``; padding for a text without a word that it reads.
+
+        ``ids``: int32 ``(tokens,)``, word ids; those outside the vocabulary are unknown words. ``offsets``: int64
+        ``(texts + 1,)``. ``texts``: string array ``(texts,)``, as they stand.
         """
 
 
@@ -262,6 +265,9 @@ class Mechanism(ABC, Generic[Settings]):
     def encoder(self) -> TextEncoder | None:
         """Encoder of whole texts, if symbols stand for texts (:attr:`draws_texts`), or None."""
         return None
+
+    def check_installed(self) -> None:
+        """Raise :class:`PlatformError` or :class:`BundleError` if drawing needs what this machine lacks."""
 
     def make_blind(self) -> MechanismArtifact | None:
         """Make a twin that draws every symbol alike, if symbols stand for texts, or None.

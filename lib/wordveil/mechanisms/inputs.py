@@ -78,6 +78,7 @@ class PublicPassages:
     ``ids``: int32 ``(tokens,)``, the words of the passages, without those outside the embedding. ``offsets``: int64
     ``(passages + 1,)``. ``texts``: string array ``(texts,)``, passages and sentences of passages that may be written,
     distinct and on one line each: they name no person, number or the like. ``text_ids``, ``text_offsets``: their words.
+    ``whole``: string array ``(passages,)``, the passages as they stand.
     """
 
     ids: Int32
@@ -85,6 +86,7 @@ class PublicPassages:
     texts: pa.StringArray
     text_ids: Int32
     text_offsets: Int64
+    whole: pa.StringArray
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

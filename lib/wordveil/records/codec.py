@@ -309,14 +309,20 @@ class ColumnsCodec:
 
         Sentences are cut and filled to the policy's number. A refused text, and one of another language, has none.
         """
+        is_whole = policy.unit == DrawnUnit.TEXT
+        if encoder.reads_text or not is_whole:
+            unread = other | (encoded.refused != None)  # noqa: E711 - elementwise
+            column = pc.if_else(pa.array(unread, pa.bool_()), "", column)
         read = id_payload(encoded.ids, encoded.offsets)
-        if policy.unit == DrawnUnit.TEXT:
-            symbols = encoder.encode(encoded.ids, encoded.offsets)
+        if encoder.reads_text:
+            data, bounds = view_strings(column)
+            read = data.data, bounds
+        if is_whole:
+            symbols = encoder.encode(encoded.ids, encoded.offsets, column)
             return replace(encoded, ids=symbols, offsets=np.arange(len(symbols) + 1, dtype=np.int64), read=read)
-        unread = other | (encoded.refused != None)  # noqa: E711 - elementwise
-        sentences, offsets = cut_sentences(pc.if_else(pa.array(unread, pa.bool_()), "", column))
+        sentences, offsets = cut_sentences(column)
         pieces = codec.encode(sentences, np.zeros(len(sentences), np.bool_))
-        symbols = encoder.encode(pieces.ids, pieces.offsets)
+        symbols = encoder.encode(pieces.ids, pieces.offsets, sentences)
         if policy.pads:
             assert policy.n_max is not None
             symbols, offsets = fit_records(symbols, offsets, policy.n_max, self._empty)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
+from wordveil.errors import PlatformError
 from wordveil.plugins import Registry
 
 Make = Callable[[], Any]
@@ -60,3 +62,30 @@ ENCODER = rf"^({WEIGHTED_BAG}|{MEAN_VECTOR}|{SENTENCE_TRANSFORMERS}\S.*)$"
 def find_model(encoder: str) -> str:
     """Return the model of ``sentence-transformers:MODEL``; empty for every other name."""
     return encoder.removeprefix(SENTENCE_TRANSFORMERS) if encoder.startswith(SENTENCE_TRANSFORMERS) else ""
+
+
+def require_package(setting: str, name: str, otherwise: str) -> None:
+    """Raise :class:`PlatformError` if the package of a sentence encoder is not installed.
+
+    ``name``: the value of ``setting``. ``otherwise``: values that need no package.
+    """
+    if find_model(name) and find_spec("sentence_transformers") is None:
+        raise PlatformError(
+            f"{setting} = {name}: needs the package sentence-transformers, which Python does not have here. "
+            f"Run `pip install sentence-transformers`, or set {otherwise}."
+        )
+
+
+def load_sentence_model(setting: str, name: str, otherwise: str, **options: Any) -> Any:
+    """Load the model of ``sentence-transformers:MODEL``. Raises :class:`PlatformError` if package or model is missing.
+
+    ``setting``, ``otherwise``: as of :func:`require_package`. ``options``: of the package's class.
+    """
+    require_package(setting, name, otherwise)
+    try:
+        return import_module("sentence_transformers").SentenceTransformer(find_model(name), **options)
+    except (OSError, ValueError) as error:
+        raise PlatformError(
+            f"{setting} = {name}: the model cannot be loaded ({type(error).__name__}). Name one that "
+            "sentence-transformers can download, or the directory of one."
+        ) from error

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.machinery import ModuleSpec
 from itertools import pairwise
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from wordveil.embeddings.embedding import check_embedding, load
-from wordveil.mechanisms.inputs import PublicPassages
+from wordveil.errors import ConfigError
+from wordveil.mechanisms.inputs import WORDNET, PublicPassages
 from wordveil.neighbours.blocks import BuildContext
-from wordveil_research.papers import passages, passages_laws
+from wordveil_research.papers import passages, passages_laws, sentence_encoder
 from wordveil_research.papers.passages import CORPORA, FIELD, Corpus, PassagesTable, Texts
 from wordveil_research.runner.base import Surroundings
 
@@ -27,9 +32,17 @@ def texts():
     words = np.random.default_rng(0).integers(0, OWN, (3 * COUNT, LENGTH)) + labels[:, None] * OWN
     ids, offsets = words.astype(np.int32), np.arange(2 * COUNT + 1) * LENGTH
     read = ids[:COUNT].ravel(), offsets[: COUNT + 1]
-    field = PublicPassages(*read, pa.array([f"passage {number}" for number in range(COUNT)]), *read)
+    whole = pa.array([" ".join(map(str, row)) for row in ids])
+    field = PublicPassages(*read, whole[:COUNT], *read, whole[:COUNT])
     return Texts(
-        Corpus("made", "made"), embedding, field, ids[COUNT:].ravel(), offsets, labels[COUNT:].astype(np.int64), COUNT
+        Corpus("made", "made"),
+        embedding,
+        field,
+        ids[COUNT:].ravel(),
+        offsets,
+        labels[COUNT:].astype(np.int64),
+        COUNT,
+        whole[COUNT:],
     )
 
 
@@ -65,9 +78,9 @@ def test_passages_of_the_field_keep_topics_and_noise_takes_some(texts, around):
 
 def test_kept_mechanism_encodes_as_the_built_one(texts, tmp_path):
     kept = tmp_path / "kept.npz"
-    built = passages._build(texts.embedding, texts.passages, FIELD, 3, BuildContext(), kept)
-    symbols = built.encoder.encode(texts.ids, texts.offsets)
-    assert (passages._load(kept).encoder.encode(texts.ids, texts.offsets) == symbols).all()
+    built = passages.build_passages(texts.embedding, texts.passages, FIELD, 3, BuildContext(), kept)
+    symbols = built.encoder.encode(texts.ids, texts.offsets, texts.whole)
+    assert (passages.load_passages(kept).encoder.encode(texts.ids, texts.offsets, texts.whole) == symbols).all()
 
 
 def test_other_laws_lose_what_they_name_among_all_symbols():
@@ -118,3 +131,41 @@ def test_report_has_bounds_and_measured_figures_of_tree(around):
     found = PassagesTable().report(around, {"snips": []}).scores
     assert [score.subject for score in found] == ["loss 8", "tree, 8 a word"]
     assert found[0].value == pytest.approx(0.2297, abs=1e-4)
+
+
+def test_a_sentence_model_is_measured_on_the_texts_of_the_sums(texts, around, monkeypatch):
+    class Model:
+        """Reads of each word, a number, which topic has it."""
+
+        def __init__(self, name, device): ...
+
+        def encode(self, texts, **_):
+            found = [
+                np.bincount([int(word) // OWN for word in text.split() if word.isdigit()], minlength=TOPICS)
+                for text in texts
+            ]
+            return np.array([counts[:TOPICS] for counts in found], np.float32)
+
+    library: Any = ModuleType("sentence_transformers")
+    library.__spec__, library.SentenceTransformer = ModuleSpec(library.__name__, None), Model
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+    monkeypatch.setattr(sentence_encoder, "SUBJECTS", (TOPICS,))
+    monkeypatch.setattr(sentence_encoder, "_sample_wordnet", lambda _: texts.passages)
+    name = "sentence-transformers:numbers"
+    scores = [
+        score
+        for source in (FIELD, WORDNET)
+        for score in sentence_encoder._measure_source(texts, "model", source, around, name)
+    ]
+    accuracy = {score.subject: score.value for score in scores if score.figure == "accuracy"}
+    assert accuracy["model, field, 3 subjects, no noise"] == accuracy["model, wordnet, 3 subjects, no noise"] == 1
+    assert 0.9 < accuracy["model, field, 3 subjects, loss 8"] <= 1
+    model = sentence_encoder.BatchedModel(Model("", ""))
+    read = {score.figure: score.value for score in sentence_encoder._compare_readings(texts, model, around)}
+    assert read["other-points"] == read["other-symbols-3"] == read["close-3"] == 0
+
+
+def test_the_experiment_on_models_needs_the_name_of_one(around, monkeypatch):
+    monkeypatch.delenv(sentence_encoder.MODEL, raising=False)
+    with pytest.raises(ConfigError, match="WORDVEIL_SENTENCE_MODEL: is not set"):
+        sentence_encoder.SentenceEncoderTable().plan(around)

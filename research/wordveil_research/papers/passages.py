@@ -182,7 +182,7 @@ class Texts:
     """A corpus as words of an embedding.
 
     ``ids``, ``offsets``: the texts to learn from, and then those to judge. ``labels``: int64 ``(texts,)``. ``learned``:
-    number of texts to learn from.
+    number of texts to learn from. ``whole``: string array ``(texts,)``, the texts as they stand.
     """
 
     corpus: Corpus
@@ -192,18 +192,20 @@ class Texts:
     offsets: Int64
     labels: Int64
     learned: int
+    whole: pa.StringArray
 
     @classmethod
-    def read(cls, corpus: Corpus, data: Path, embedding: Embedding) -> Texts:
-        """Read a corpus and set half of its training part aside."""
-        split = corpus.read(data)
-        order = np.random.default_rng(0).permutation(len(split.train))
-        field, train = split.train.take(order[::2]), split.train.take(order[1::2])
-        codec = Codec(with_profile("passages"), Vocabulary(embedding.words))
-        encoded = codec.encode(pa.array([*train.texts, *split.test.texts], pa.string()))
-        labels = np.concatenate([train.labels, split.test.labels])
+    def read(cls, corpus: Corpus, data: Path, embedding: Embedding, most: int | None = None) -> Texts:
+        """Read a corpus and set half of its training part aside. ``most``: the most texts of a part; None: all."""
+        split, rng = corpus.read(data), np.random.default_rng(0)
+        order = rng.permutation(len(split.train))
+        field, train = split.train.take(order[::2][:most]), split.train.take(order[1::2][:most])
+        judged = split.test if most is None else split.test.take(rng.permutation(len(split.test))[:most])
+        whole = pa.array([*train.texts, *judged.texts], pa.string())
+        encoded = Codec(with_profile("passages"), Vocabulary(embedding.words)).encode(whole)
+        labels = np.concatenate([train.labels, judged.labels])
         passages = _fit(field, embedding)
-        return cls(corpus, embedding, passages, encoded.ids, encoded.offsets, labels, len(train))
+        return cls(corpus, embedding, passages, encoded.ids, encoded.offsets, labels, len(train), whole)
 
     def judge(self, subject: str, method: str, guessed: Int64, note: str = "") -> Score:
         """Score guessed labels of the texts to judge."""
@@ -220,7 +222,7 @@ def _fit(documents: Documents, embedding: Embedding) -> PublicPassages:
     return fit_passages(pa.array(documents.texts, pa.string()), FittedWords(embedding.words, "passages", FIELD, []))
 
 
-def _make_key(seed: int) -> Any:
+def make_key(seed: int) -> Any:
     return MasterKey(sha256(b"experiment %d" % seed).digest()).for_release("passages")
 
 
@@ -230,14 +232,14 @@ def _measure_passages(texts: Texts, source: str, around: Surroundings, work: Bui
         if source == FIELD and len(texts.passages) < _PER_SUBJECT * subjects:
             continue
         mechanism = _open(texts, source, subjects, around, work)
-        symbols = mechanism.encoder.encode(texts.ids, texts.offsets)
+        symbols = mechanism.encoder.encode(texts.ids, texts.offsets, texts.whole)
         row = f"{source}, {subjects} subjects"
         yield from _describe_spread(row, texts, symbols)
-        yield texts.judge(f"{row}, no noise", "most-frequent", _learn(texts, symbols, subjects + 1))
+        yield texts.judge(f"{row}, no noise", "most-frequent", learn_labels(texts, symbols, subjects + 1))
         for loss in _losses(around):
             moved = mechanism.at_epsilon(loss)
             subject = f"{row}, loss {loss:g}"
-            drawn = (draw_tokens(moved, symbols, b"texts", _make_key(seed)) for seed in range(around.seeds))
+            drawn = (draw_tokens(moved, symbols, b"texts", make_key(seed)) for seed in range(around.seeds))
             yield from _judge_drawn(texts, subject, [*drawn], subjects + 1)
             laws = np.array([moved.table.law(symbol) for symbol in range(subjects + 1)])
             yield _score_linkage(texts, subject, symbols, laws)
@@ -261,7 +263,7 @@ def _measure_laws(texts: Texts, around: Surroundings, work: BuildContext) -> Ite
     fine = sorted({subjects for subjects, _ in (*_nests(around), *_lists(around))})
     for source, subjects in product((FIELD, WORDNET), fine):
         encoder = _open(texts, source, subjects, around, work).encoder
-        symbols = encoder.encode(texts.ids, texts.offsets)
+        symbols = encoder.encode(texts.ids, texts.offsets, texts.whole)
         for name, laws, groups in _list_laws(source, encoder.centres, around):
             drawn = [draw_symbols(laws, symbols, seed) for seed in range(around.seeds)]
             yield from _judge_drawn(texts, name, drawn, subjects + 1)
@@ -299,39 +301,40 @@ def _measure_starts(texts: Texts, around: Surroundings, work: BuildContext) -> I
             "The mean cosine of a passage and its centre.",
             higher_is_better=None,
         )
-        symbols = encoder.encode(texts.ids, texts.offsets)
-        drawn = [draw_tokens(mechanism, symbols, b"texts", _make_key(seed)) for seed in range(around.seeds)]
+        symbols = encoder.encode(texts.ids, texts.offsets, texts.whole)
+        drawn = [draw_tokens(mechanism, symbols, b"texts", make_key(seed)) for seed in range(around.seeds)]
         yield from _judge_drawn(texts, name, drawn, subjects + 1)
 
 
 def _judge_drawn(texts: Texts, subject: str, drawn: Sequence[Int32], symbols: int) -> list[Score]:
-    return merge_repeats([texts.judge(subject, "most-frequent", _learn(texts, one, symbols))] for one in drawn)
+    return merge_repeats([texts.judge(subject, "most-frequent", learn_labels(texts, one, symbols))] for one in drawn)
 
 
 def _open(texts: Texts, source: str, subjects: int, around: Surroundings, work: BuildContext) -> Passages:
     """Build the mechanism; with WordNet's passages it is the same for every corpus, and kept."""
     if source == FIELD:
-        return _build(texts.embedding, texts.passages, source, subjects, work)
+        return build_passages(texts.embedding, texts.passages, source, subjects, work)
     kept = around.work / f"{source}-{subjects}.npz"
     if kept.exists():
-        return _load(kept)
+        return load_passages(kept)
     words = FittedWords(texts.embedding.words, "passages", WORDNET, [])
     passages = fit_passages(read_passages(WORDNET, "passages"), words)
-    return _build(texts.embedding, passages, source, subjects, work, kept)
+    return build_passages(texts.embedding, passages, source, subjects, work, kept)
 
 
-def _build(
+def build_passages(
     embedding: Embedding,
     passages: PublicPassages,
     source: str,
     subjects: int,
     work: BuildContext,
     kept: Path | None = None,
+    encoder: str = "",
 ) -> Passages:
-    """Build the mechanism, and keep it in a file if one is named."""
+    """Build the mechanism, and keep it in a file if one is named. ``encoder``: by default that of the passages."""
     # Keywords need no writable passage for each subject; the draws are those of passages.
     settings = PassagesSettings(
-        epsilon=LOSSES[0], passages=source, clusters=subjects, encoder=ENCODERS[source], output="keywords"
+        epsilon=LOSSES[0], passages=source, clusters=subjects, encoder=encoder or ENCODERS[source], output="keywords"
     )
     built = Passages.build(embedding, settings, padding=True, work=work, inputs=PublicInputs(passages=passages))
     if kept is not None:
@@ -342,7 +345,7 @@ def _build(
     return Passages(built.parameters, built.arrays)
 
 
-def _load(kept: Path) -> Passages:
+def load_passages(kept: Path) -> Passages:
     with np.load(kept) as found:
         arrays = {name: found[name] for name in found.files if name != "parameters"}
         return Passages(json.loads(str(found["parameters"])), arrays)
@@ -361,7 +364,7 @@ def _describe_spread(row: str, texts: Texts, symbols: Int32) -> Iterator[Score]:
         yield measurement.make_score(figure, value, None, len(symbols), definition, higher_is_better=None)
 
 
-def _learn(texts: Texts, drawn: Int32, symbols: int) -> Int64:
+def learn_labels(texts: Texts, drawn: Int32, symbols: int) -> Int64:
     """Guess the label of each judged text: the most frequent of its symbol among the texts to learn from."""
     labels = texts.labels[: texts.learned]
     counts = np.zeros((symbols, int(texts.labels.max()) + 1))
@@ -404,7 +407,7 @@ def _measure_words(texts: Texts, around: Surroundings, work: BuildContext) -> It
             moved, repeats = mechanism.at_epsilon(loss / words), []
             for seed in range(around.seeds):
                 sampled = _sample(texts, is_content, words, np.random.default_rng(seed))
-                drawn = draw_tokens(moved, sampled.ravel(), b"texts", _make_key(seed)).reshape(sampled.shape)
+                drawn = draw_tokens(moved, sampled.ravel(), b"texts", make_key(seed)).reshape(sampled.shape)
                 guessed = _guess_naively(texts, drawn, embedding.size + 2)
                 repeats.append([texts.judge(f"tree, {words} sampled words, loss {loss:g}", "naive-bayes", guessed)])
             yield from merge_repeats(repeats)

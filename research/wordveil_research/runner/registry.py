@@ -16,6 +16,7 @@ EXPERIMENTS = {
     "eraee-tables": "wordveil_research.papers.eraee_tables",
     "field": "wordveil_research.field.experiment",
     "passages": "wordveil_research.papers.passages",
+    "sentence-encoder": "wordveil_research.papers.sentence_encoder",
 }
 """The module of each experiment, by the name that the command line has. Its class has the same name."""
 

@@ -23,7 +23,7 @@ from wordveil.input.locations import make_absolute, relative_to_file
 NO_PATHS = {
     "release",
     *("input.text", "text.n_max", "text.types"),
-    *("evaluation.author", "evaluation.label", "evaluation.encoder"),
+    *("evaluation.author", "evaluation.label", "evaluation.encoder", "mechanism.encoder"),
     *("input.id", "input.author", "input.keep", "input.table", "input.timestamp", "input.where", "input.format"),
     *("input.options", "input.options_env", "input.columns", "input.language"),
     "stream.table",

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.arrays import Float32, Int32, Int64
@@ -21,6 +22,12 @@ from wordveil.compiled import compiled
 from wordveil.neighbours.clusters import LONGEST, whole_directions
 
 Int16 = NDArray[np.int16]
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "both": ("vectors", "passages"),
+    "vectors": ("vectors",),
+    "passages": ("passages",),
+}
+"""Parts of a point, by the names of encoders that sum word vectors."""
 # Texts whose products with all centres are computed together.
 _BLOCK = 4096
 # Vectors of int16 that are added up in int32, whose sums run four times as fast as those of int64: these fit.
@@ -74,6 +81,7 @@ class SumEncoder:
     columns of each part, with sum ``n``.
     """
 
+    reads_text: ClassVar[bool] = False
     vectors: Int16
     centres: Float32
     widths: tuple[int, ...]
@@ -83,6 +91,16 @@ class SumEncoder:
         """Make from a bundle's arrays."""
         return cls(arrays["vectors"], arrays["centres"], tuple(widths))
 
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What a bundle keeps."""
+        return {"vectors": self.vectors, "centres": self.centres}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What a bundle keeps besides arrays."""
+        return {"widths": list(self.widths)}
+
     def locate(self, ids: Int32, offsets: Int64) -> tuple[Float32, Int64]:
         """Return the point of each text, float32 ``(texts, n)``, and its number of known words, int64 ``(texts,)``."""
         texts, width = len(offsets) - 1, self.vectors.shape[1]
@@ -90,7 +108,7 @@ class SumEncoder:
         sum_words(ids, offsets, self.vectors, sums, counts)
         return join_parts(sums.astype(np.float64), self.widths), counts
 
-    def encode(self, ids: Int32, offsets: Int64) -> Int32:
+    def encode(self, ids: Int32, offsets: Int64, texts: pa.StringArray | None = None) -> Int32:  # noqa: ARG002
         """Return the nearest centre of each text, int32 ``(texts,)``; the lower number of equally near ones.
 
         A text without a known word gets the number of centres, which stands for padding.

@@ -17,21 +17,22 @@ model (Meisenbacher, Chevli, Matthes 2025); vectors of texts (Feyisetan, Kasivis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from annotated_types import Ge, Le
 
 from wordveil.embeddings.embedding import Embedding
-from wordveil.errors import BundleError
-from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.errors import BundleError, did_you_mean
+from wordveil.mechanisms.base import MechanismArtifact, TextEncoder
 from wordveil.mechanisms.inputs import NO_INPUTS, WORDNET, PublicInputs, PublicPassages
-from wordveil.mechanisms.passages.encoder import SumEncoder
+from wordveil.mechanisms.passages.encoder import PARTS, SumEncoder
+from wordveil.mechanisms.passages.model import ModelEncoder
 from wordveil.mechanisms.settings import Example, MechanismSettings, PureEpsilon
 from wordveil.mechanisms.tables.mechanism import check_epsilon
 from wordveil.mechanisms.tree.build import certify_table, solve_nesting
@@ -39,12 +40,9 @@ from wordveil.mechanisms.tree.draws import ClusterDraws
 from wordveil.mechanisms.tree.table import arrange
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import TEXTS, Metric, WordGuarantee
+from wordveil.scores.methods import SENTENCE_TRANSFORMERS, find_model
 
-PARTS: Mapping[str, tuple[str, ...]] = {
-    "vectors": ("vectors",),
-    "passages": ("passages",),
-    "both": ("vectors", "passages"),
-}
+_ENCODERS = f"{', '.join(PARTS)} or {SENTENCE_TRANSFORMERS}MODEL"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +59,10 @@ class PassagesSettings(MechanismSettings):
     clusters : int
         number of subjects. About ``e^epsilon / 4`` keeps a text's subject in four of five texts: 16 at epsilon 4, 37 at
         5, 100 at 6.
-    encoder : {"both", "vectors", "passages"} or None
+    encoder : str or None
         what a text's subject is found by: ``vectors``, the embedding; ``passages``, which words the passages have
-        together; or both. None: ``vectors`` with ``wordnet``, which knows too little of a field, and otherwise both.
+        together; both; or ``sentence-transformers:MODEL``, where that package is installed on every machine. None:
+        ``vectors`` with ``wordnet``, which knows too little of a field, and otherwise both.
     output : {"passage", "keywords"}
         what is written for a subject: its most central passage, or its ten most telling words.
     """
@@ -73,12 +72,18 @@ class PassagesSettings(MechanismSettings):
     epsilon: PureEpsilon
     passages: str
     clusters: Annotated[int, Ge(2), Le(100_000)]
-    encoder: Literal["both", "vectors", "passages"] | None = None
+    encoder: str | None = None
     output: Literal["passage", "keywords"] = "passage"
+
+    @classmethod
+    def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        encoder = written.get("encoder")
+        if isinstance(encoder, str) and encoder not in PARTS and not find_model(encoder):
+            yield "encoder", f"{encoder} is no encoder. Allowed: {_ENCODERS}.{did_you_mean(encoder, PARTS)}"
 
 
 class Passages(ClusterDraws[PassagesSettings]):
-    """Passages mechanism; see the module. Arrays: the table, and the encoder's ``vectors`` and ``centres``."""
+    """Passages mechanism; see the module. Arrays: the table's, and the encoder's."""
 
     name = "passages"
     settings_type = PassagesSettings
@@ -126,7 +131,7 @@ class Passages(ClusterDraws[PassagesSettings]):
             inputs.frequencies_of(embedding.size),
             inputs.passages,
             settings.clusters,
-            PARTS[settings.encoder or ("vectors" if settings.passages == WORDNET else "both")],
+            settings.encoder or ("vectors" if settings.passages == WORDNET else "both"),
             keywords=settings.output == "keywords",
             work=work,
         )
@@ -138,7 +143,7 @@ class Passages(ClusterDraws[PassagesSettings]):
         table = arrange(nesting, levels, np.arange(count + 2, dtype=np.int32), positions)
         _, loss = certify_table(table, settings.epsilon)
         encoder = subjects.encoder
-        arrays = {**table.arrays, "bounds": positions, "vectors": encoder.vectors, "centres": encoder.centres}
+        arrays = {**table.arrays, "bounds": positions, **encoder.arrays}
         parameters = {
             "epsilon": settings.epsilon,
             "losses": losses,
@@ -146,10 +151,10 @@ class Passages(ClusterDraws[PassagesSettings]):
             "output": settings.output,
             "padding": True,
             "pad_share": None,
-            "widths": list(encoder.widths),
+            **encoder.parameters,
         }
         digest = sha256(b"texts")
-        for array in (encoder.vectors, encoder.centres):
+        for array in encoder.arrays.values():
             digest.update(np.ascontiguousarray(array).tobytes())
         guarantee = WordGuarantee(Metric(TEXTS, digest.hexdigest()), settings.epsilon, loss, diameter=1.0)
         stays = float(table.mixture(0).probabilities[0])
@@ -176,8 +181,13 @@ class Passages(ClusterDraws[PassagesSettings]):
         return MechanismArtifact(self._parameters, alike, guarantee)
 
     @cached_property
-    def encoder(self) -> SumEncoder:
+    def encoder(self) -> TextEncoder:
+        if "model" in self._parameters:
+            return ModelEncoder.of(self._arrays, self._parameters["model"])
         return SumEncoder.of(self._arrays, self._parameters["widths"])
+
+    def check_installed(self) -> None:
+        _ = self.encoder
 
 
 def _example_inputs(embedding: Embedding) -> PublicInputs:
@@ -186,4 +196,4 @@ def _example_inputs(embedding: Embedding) -> PublicInputs:
     chosen = (np.arange(3_600) * 7_919 % len(words)).reshape(-1, 3).astype(np.int32)
     texts = pa.array([" ".join(words[word] for word in row) for row in chosen.tolist()], pa.string())
     offsets = np.arange(len(chosen) + 1, dtype=np.int64) * 3
-    return PublicInputs(passages=PublicPassages(chosen.ravel(), offsets, texts, chosen.ravel(), offsets))
+    return PublicInputs(passages=PublicPassages(chosen.ravel(), offsets, texts, chosen.ravel(), offsets, texts))

@@ -8,7 +8,7 @@ Both are linear in a text's bag of words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,11 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Topics
 from wordveil.mechanisms.inputs import PublicPassages
-from wordveil.mechanisms.passages.encoder import SumEncoder, find_nearest
+from wordveil.mechanisms.passages.encoder import PARTS, SumEncoder, find_nearest
+from wordveil.mechanisms.passages.model import ModelEncoder
 from wordveil.neighbours.blocks import BuildContext, start_threads
 from wordveil.neighbours.clusters import build_partition, sum_clusters, whole_directions
+from wordveil.scores.methods import find_model
 
 KEYWORDS = 10
 """Number of words that tell what a subject is about."""
@@ -46,6 +48,7 @@ _HALF_ANALYSED = 4e-4
 # at 1 rare words, which are mostly noise, are as long: .554, .584, .581 and .870, .869, .826 at 0, 1/2, 1.
 _EVENED = 0.5
 _LARGEST = 2**15 - 1
+_TOGETHER = 256  # texts that a model reads between two reports of progress
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Subjects:
     ``sizes``: int64 ``(symbols,)``, passages of each. ``lacking``: subjects with no passage that may be written.
     """
 
-    encoder: SumEncoder
+    encoder: SumEncoder | ModelEncoder
     topics: Topics
     sizes: Int64
     lacking: int
@@ -72,30 +75,33 @@ def find_subjects(
     frequencies: Float64,
     passages: PublicPassages,
     clusters: int,
-    parts: tuple[str, ...],
+    encoder: str,
     *,
     keywords: bool,
     work: BuildContext,
 ) -> Subjects:
     """Cluster public passages, and build the encoder that finds the cluster of any text.
 
-    ``frequencies``: float64 ``(size,)``, public. ``parts``: any of ``vectors``, ``passages``. ``keywords``: write each
-    subject's most telling words instead of a passage. Raises :class:`BundleError` if there are too few passages.
+    ``frequencies``: float64 ``(size,)``, public. ``encoder``: its name. ``keywords``: write each subject's most telling
+    words instead of a passage. Raises :class:`BundleError` if there are too few passages, and
+    :class:`wordveil.errors.PlatformError` if the encoder is a model that is missing.
     """
     counts = _count_words(passages, embedding.size)
     weights = _HALF / (_HALF + frequencies)
-    work.progress("measuring what the words of passages are about")
-    made = {
-        "vectors": lambda: _weigh_vectors(embedding.vectors, weights, counts),
-        "passages": lambda: _analyse(counts, _HALF_ANALYSED / (_HALF_ANALYSED + frequencies)),
-    }
-    with start_threads(1):  # sums of more threads are rounded in another order
-        columns = [made[part]() for part in parts]
-    vectors = np.hstack([_quantise(part) for part in columns])
-    widths = tuple(part.shape[1] for part in columns)
-    located = SumEncoder(vectors, np.empty((0, vectors.shape[1]), np.float32), widths)
-    points, known = located.locate(passages.ids, passages.offsets)
-    known_rows = np.flatnonzero((known > 0) & (points != 0).any(axis=1))
+    if find_model(encoder):
+        offered = passages.texts.slice(0, 0) if keywords else passages.texts
+        found = _read_by_model(ModelEncoder.load(encoder), passages.whole, offered, work)
+    else:
+        work.progress("measuring what the words of passages are about")
+        made = {
+            "vectors": lambda: _weigh_vectors(embedding.vectors, weights, counts),
+            "passages": lambda: _analyse(counts, _HALF_ANALYSED / (_HALF_ANALYSED + frequencies)),
+        }
+        with start_threads(1):  # sums of more threads are rounded in another order
+            columns = [made[part]() for part in PARTS[encoder]]
+        found = _read_by_sums(columns, passages)
+    points = found.points
+    known_rows = np.flatnonzero((points != 0).any(axis=1))
     if len(known_rows) < 2 * clusters:
         raise BundleError(
             f"mechanism.clusters = {clusters}: there are {len(known_rows):,} passages with known words, and at least "
@@ -105,11 +111,46 @@ def find_subjects(
     labels, centres = _cluster(points, known_rows, clusters, work)
     sizes = np.bincount(labels[known_rows], minlength=clusters)
     telling = _find_keywords(counts, labels, clusters, weights, embedding.words)
-    encoder = SumEncoder(vectors, centres, widths)
-    texts, lacking = (telling, 0) if keywords else _choose_passages(encoder, passages)
+    texts, lacking = (telling, 0) if keywords else _choose_passages(found.offered, centres, passages)
     shares = (sizes + 0.5) / (sizes + 0.5).sum()
     topics = Topics(_distinguish(texts), telling, shares)
-    return Subjects(encoder, topics, sizes, lacking)
+    return Subjects(replace(found.encoder, centres=centres), topics, sizes, lacking)
+
+
+@dataclass(frozen=True)
+class _ReadPassages:
+    """Passages as an encoder reads them, whose centres are not known.
+
+    ``points``: float32 ``(passages, n)``, zeros for those that are not read. ``offered``: float32 ``(texts, n)``, of
+    those that may be written.
+    """
+
+    encoder: SumEncoder | ModelEncoder
+    points: Float32
+    offered: Float32
+
+
+def _read_by_sums(columns: list[Float64], passages: PublicPassages) -> _ReadPassages:
+    vectors = np.hstack([_quantise(part) for part in columns])
+    widths = tuple(part.shape[1] for part in columns)
+    encoder = SumEncoder(vectors, np.empty((0, vectors.shape[1]), np.float32), widths)
+    points, _ = encoder.locate(passages.ids, passages.offsets)
+    return _ReadPassages(encoder, points, encoder.locate(passages.text_ids, passages.text_offsets)[0])
+
+
+def _read_by_model(
+    encoder: ModelEncoder, passages: pa.StringArray, offered: pa.StringArray, work: BuildContext
+) -> _ReadPassages:
+    """Read each text once: most passages are among those that may be written."""
+    work.progress("reading passages with the sentence model")
+    texts = pa.concat_arrays([passages, offered]).dictionary_encode()
+    points, count = [], len(texts.dictionary)
+    for start in range(0, count, _TOGETHER):
+        points.append(encoder.locate(texts.dictionary.slice(start, _TOGETHER)))
+        work.steps(min(start + _TOGETHER, count), count)
+    places, total = np.asarray(texts.indices), len(passages)
+    joined = np.concatenate(points)
+    return _ReadPassages(encoder, joined[places[:total]], joined[places[total:]])
 
 
 def _count_words(passages: PublicPassages, size: int) -> sparse.csr_matrix:
@@ -184,24 +225,24 @@ def _cluster(points: Float32, rows: Int64, clusters: int, work: BuildContext) ->
     return labels, centres
 
 
-def _choose_passages(encoder: SumEncoder, passages: PublicPassages) -> tuple[pa.StringArray, int]:
+def _choose_passages(points: Float32, centres: Float32, passages: PublicPassages) -> tuple[pa.StringArray, int]:
     """Choose for each centre its nearest text, of its own subject if there is one; each text once.
 
-    Also returns the number of subjects that have none.
+    ``points``: float32 ``(texts, n)``, of the texts that may be written. Also returns the number of subjects that have
+    none.
     """
-    clusters = len(encoder.centres)
+    clusters = len(centres)
     if len(passages.texts) < clusters:
         raise BundleError(
             f"mechanism.clusters = {clusters}: {len(passages.texts):,} passages may be written, which name nobody and "
             "no number, and each cluster needs one. Name more passages, lower it, or set mechanism.output: keywords."
         )
-    points, _ = encoder.locate(passages.text_ids, passages.text_offsets)
-    labels, nearness = find_nearest(points, encoder.centres)
+    labels, nearness = find_nearest(points, centres)
     has_own = np.isin(np.arange(clusters), labels)
     chosen, is_free = np.empty(clusters, np.int64), np.ones(len(points), np.bool_)
     for cluster in np.argsort(~has_own, kind="stable").tolist():
         allowed = is_free & (labels == cluster) if has_own[cluster] else is_free
-        scores = nearness if has_own[cluster] else points @ encoder.centres[cluster]
+        scores = nearness if has_own[cluster] else points @ centres[cluster]
         chosen[cluster] = int(np.argmax(np.where(allowed, scores, -np.inf)))
         is_free[chosen[cluster]] = False
     return passages.texts.take(pa.array(chosen)), int((~has_own).sum())
