@@ -93,12 +93,12 @@ class SumEncoder:
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What a bundle keeps."""
+        """Arrays that a bundle keeps."""
         return {"vectors": self.vectors, "centres": self.centres}
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What a bundle keeps besides arrays."""
+        """Parameters that a bundle keeps."""
         return {"widths": list(self.widths)}
 
     def locate(self, ids: Int32, offsets: Int64) -> tuple[Float32, Int64]:

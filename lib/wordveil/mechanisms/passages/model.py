@@ -27,14 +27,11 @@ from wordveil.scores.methods import load_sentence_model
 
 _SETTING, _OTHERWISE = "mechanism.encoder", "vectors, passages or both"
 # Public texts whose points tell another model: by its weights, its words, its cases, or how it reads numbers.
-_PROBES = pa.array(
-    [
-        "The meeting was moved to Thursday because the room is being painted.",
-        "Heavy rain flooded two streets near the old harbour!",
-        "She returned the blue jacket, which was too small, and got 49.90 back.",
-        "how do i reset my password",
-    ],
-    pa.string(),
+_PROBES = (
+    "The meeting was moved to Thursday because the room is being painted.",
+    "Heavy rain flooded two streets near the old harbour!",
+    "She returned the blue jacket, which was too small, and got 49.90 back.",
+    "how do i reset my password",
 )
 # Other processors change a coordinate by a thousandth of this, which cutting it to a whole number may make 1.
 _TOLERANCE = 1.0
@@ -65,7 +62,7 @@ class ModelEncoder:
     def of(cls, arrays: Mapping[str, NDArray[Any]], name: str) -> Self:
         """Load the model of a bundle. Raises :class:`BundleError` if it is another one here than in the build."""
         encoder = replace(cls.load(name), centres=arrays["centres"])
-        points, built = encoder.locate(_PROBES), arrays["probes"]
+        points, built = encoder.locate(pa.array(_PROBES)), arrays["probes"]
         if points.shape != built.shape or not (np.abs(points - built) <= _TOLERANCE).all():
             raise BundleError(
                 f"{_SETTING} = {name}: this machine has another model, or another version of its packages, than the "
@@ -76,12 +73,12 @@ class ModelEncoder:
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What a bundle keeps: centres, and the points by which :meth:`of` recognises the model."""
-        return {"centres": self.centres, "probes": self.locate(_PROBES)}
+        """Arrays that a bundle keeps: centres, and the points by which :meth:`of` recognises the model."""
+        return {"centres": self.centres, "probes": self.locate(pa.array(_PROBES))}
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What a bundle keeps besides arrays."""
+        """Parameters that a bundle keeps."""
         return {"model": self.name}
 
     def locate(self, texts: pa.StringArray) -> Float32:

@@ -23,6 +23,7 @@ from wordveil.assembly.word_tables import FittedWords
 from wordveil.errors import BundleError, PlatformError
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.passages.mechanism import Passages, PassagesSettings
+from wordveil.mechanisms.passages.model import ModelEncoder
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import TextColumns
@@ -144,6 +145,14 @@ def test_edit_of_a_mark_is_an_edit_if_the_model_reads_it(
     sanitiser = record_sanitiser(build(tmp_path, encoder), POLICY)
     tags = [sanitise(sanitiser, record_batch([text])).column("content_tag")[0] for text in ("rain, snow", "rain snow")]
     assert (tags[0] != tags[1]) == is_edit
+
+
+def test_other_symbol_of_one_text_has_its_own_noise_and_charge(bundle: Bundle, monkeypatch: pytest.MonkeyPatch):
+    """The tag, by which the ledger knows what was charged, covers what the context of the noise covers."""
+    sanitiser = record_sanitiser(bundle, POLICY)
+    tag = sanitise(sanitiser, record_batch(["rain"])).column("content_tag")[0]
+    monkeypatch.setattr(ModelEncoder, "encode", lambda *_: np.array([find_subject(bundle, "piano")], np.int32))
+    assert sanitise(sanitiser, record_batch(["rain"])).column("content_tag")[0] != tag
 
 
 def test_another_model_is_refused_before_rows_are_read(bundle: Bundle, monkeypatch: pytest.MonkeyPatch):
