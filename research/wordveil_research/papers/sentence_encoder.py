@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -93,7 +94,8 @@ class SentenceEncoderTable(Experiment):
 
     def report(self, around: Surroundings, results: Mapping[str, Sequence[Score]]) -> Evaluation:
         facts = {
-            "model": Path(os.environ[MODEL]).name,
+            "model": "/".join(Path(os.environ[MODEL]).parts[-2:]),
+            "packages": ", ".join(f"{name} {version(name)}" for name in ("sentence-transformers", "torch")),
             "embedding": "glove, 100,000 x 100: both parts for passages of the field, vectors alone for wordnet",
             "passages": f"field: texts that serve for nothing else; wordnet: {_WORDNET:,} of the package's sentences",
             "texts": "; ".join(f"{name}: at most {most:,} of each part" for name, most in SAMPLES.items()),
