@@ -4,7 +4,7 @@ Half of a corpus's training part serves as passages of the field and for nothing
 part are drawn, and a classifier that gives each drawn symbol its most frequent label learns on the one and is judged on
 the other. Beside it: sampled words of a text under `tree`, at an equal loss of the text, and texts whose words are all
 drawn by `tree` at 8 each, as `research/benchmarks/meaning.py` measured them. On three corpora also nested subjects,
-lists of near subjects, and other starts of k-means.
+lists of near subjects, and other starts of k-means; on Snips, texts that ER-AE rewrites.
 
     python -m wordveil_research passages --data ../shared/data --out DIR
     python -m wordveil_research.papers.passages DIR
@@ -35,6 +35,7 @@ from wordveil.assembly.word_tables import FittedWords
 from wordveil.crypto.keys import MasterKey
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.generators.training.settings import find_missing
 from wordveil.measures.token_draws import draw_tokens
 from wordveil.mechanisms.inputs import WORDNET, PublicInputs, PublicPassages
 from wordveil.mechanisms.passages.mechanism import Passages, PassagesSettings
@@ -48,6 +49,14 @@ from wordveil.scores.score import Group, Measurement, Score, measure_accuracy
 from wordveil.text.codec import Codec
 from wordveil.text.policy import with_profile
 from wordveil_research.field.table import print_rows, shorten, show_interval
+from wordveil_research.papers.passages_er_ae import (
+    QUICK_SIZES,
+    SIZES,
+    build_at,
+    encode_fixed,
+    rewrite,
+    train_or_load,
+)
 from wordveil_research.papers.passages_laws import (
     draw_symbols,
     group_centres,
@@ -57,6 +66,7 @@ from wordveil_research.papers.passages_laws import (
     start_again,
 )
 from wordveil_research.papers.repeats import find_score, merge_repeats
+from wordveil_research.papers.rows import load_embedding
 from wordveil_research.papers.samples import Split, read_authors
 from wordveil_research.runner.base import Cell, Experiment, Surroundings
 from wordveil_research.tasks.datasets import load_documents
@@ -81,6 +91,9 @@ INNER = (0.25, 0.5, 0.75)
 """Parts of the loss between any subjects that subjects of one group have."""
 LISTS = ((100, 2), (100, 4), (100, 8), (200, 2), (200, 4), (200, 8))
 """Numbers of subjects, and of a subject's list of near ones."""
+ER_AE_LOSSES = (11.4, 20.0)
+"""True losses of a word."""
+_ER_AE = "snips, er-ae"
 STARTED, STARTS = 64, 8
 """Number of subjects that are clustered from other starts, and of these."""
 SHOWN = {None: 64, 8.0: 64, 6.0: 64, 5.0: 37, 4.0: 16}
@@ -135,9 +148,12 @@ class PassagesTable(Experiment):
         cells = [Cell(corpus.name, settings) for corpus in CORPORA]
         shapes = {"seeds": around.seeds, "nests": _nests(around), "lists": _lists(around), "inner": INNER}
         others = [Cell(f"{corpus.name}, other laws", shapes) for corpus in CORPORA if corpus.other_laws]
-        return [*cells, *others]
+        er_ae = [] if find_missing() else [Cell(_ER_AE, {"seeds": around.seeds, "losses": ER_AE_LOSSES})]
+        return [*cells, *others, *er_ae]
 
     def measure(self, cell: Cell, around: Surroundings) -> Sequence[Score]:
+        if cell.name == _ER_AE:
+            return list(_measure_er_ae(CORPORA[0], around))
         corpus = next(one for one in CORPORA if one.name == cell.name.removesuffix(", other laws"))
         texts = Texts.read(corpus, around.data, load("glove"))
         work = BuildContext(kept=around.work / "kept")
@@ -197,10 +213,7 @@ class Texts:
     @classmethod
     def read(cls, corpus: Corpus, data: Path, embedding: Embedding, most: int | None = None) -> Texts:
         """Read a corpus and set half of its training part aside. ``most``: the most texts of a part; None: all."""
-        split, rng = corpus.read(data), np.random.default_rng(0)
-        order = rng.permutation(len(split.train))
-        field, train = split.train.take(order[::2][:most]), split.train.take(order[1::2][:most])
-        judged = split.test if most is None else split.test.take(rng.permutation(len(split.test))[:most])
+        field, train, judged = _read_parts(corpus, data, most)
         whole = pa.array([*train.texts, *judged.texts], pa.string())
         encoded = Codec(with_profile("passages"), Vocabulary(embedding.words)).encode(whole)
         labels = np.concatenate([train.labels, judged.labels])
@@ -216,6 +229,14 @@ class Texts:
             accuracy, "The share of judged texts that get their true label.", note
         )
         return replace(score, higher_is_better=not is_attack)
+
+
+def _read_parts(corpus: Corpus, data: Path, most: int | None = None) -> tuple[Documents, Documents, Documents]:
+    """Read the half of the training part that serves as passages, the other half, and the texts to judge."""
+    split, rng = corpus.read(data), np.random.default_rng(0)
+    order = rng.permutation(len(split.train))
+    judged = split.test if most is None else split.test.take(rng.permutation(len(split.test))[:most])
+    return split.train.take(order[::2][:most]), split.train.take(order[1::2][:most]), judged
 
 
 def _fit(documents: Documents, embedding: Embedding) -> PublicPassages:
@@ -438,6 +459,34 @@ def _guess_naively(texts: Texts, drawn: Int32, symbols: int) -> Int64:
     return np.asarray((likelihood[index[texts.learned :]].sum(axis=1) + prior).argmax(axis=1))
 
 
+def _measure_er_ae(corpus: Corpus, around: Surroundings) -> Iterator[Score]:
+    """Measure texts that ER-AE rewrites, with a generator that the passages of the field trained."""
+    sizes = QUICK_SIZES if around.is_quick else SIZES
+    field, train, judged = _read_parts(corpus, around.data)
+    embedding = load_embedding(sizes.embedding, around.work)
+    weights = train_or_load(field.texts, embedding, sizes, around.work / "er-ae")
+    ids = encode_fixed([*train.texts, *judged.texts], embedding, sizes.length)
+    labels = np.concatenate([train.labels, judged.labels])
+    texts = Texts(
+        corpus,
+        embedding,
+        _fit(field, embedding),
+        ids.ravel(),
+        np.arange(len(ids) + 1) * sizes.length,
+        labels,
+        len(train),
+        pa.array([*train.texts, *judged.texts], pa.string()),
+    )
+    symbols = embedding.size + 2
+    yield texts.judge(_name_er_ae(None), "naive-bayes", _guess_naively(texts, ids, symbols))
+    for loss in ER_AE_LOSSES:
+        mechanism = build_at(loss, embedding, weights)
+        drawn = (rewrite(mechanism, ids, make_key(seed)) for seed in range(around.seeds))
+        yield from merge_repeats(
+            [texts.judge(_name_er_ae(loss), "naive-bayes", _guess_naively(texts, one, symbols))] for one in drawn
+        )
+
+
 def _read_measured(names: Mapping[str, Any]) -> Iterator[Score]:
     """Read what the benchmark of meaning measured of texts whose words are all drawn by `tree` at 8 each."""
     rows = json.loads(_MEANING.read_text("utf-8"))["rows"]
@@ -485,6 +534,11 @@ def _name_loss(loss: float | None) -> str:
 
 def _name_nest(source: str, subjects: int, groups: int, inner: float, loss: float) -> str:
     return f"{source}, {subjects} subjects in {groups} groups, {inner:g} inside, {_name_loss(loss)}"
+
+
+def _name_er_ae(loss: float | None) -> str:
+    law = "no noise" if loss is None else f"er-ae, loss {loss:g} a word"
+    return f"the first {SIZES.length} words, {law}"
 
 
 def _by_group(name: str) -> str:
