@@ -381,10 +381,9 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
 
 
 def _encode_topics(topics: Topics) -> bytes:
-    rows = zip(topics.passages.to_pylist(), topics.keywords.to_pylist(), topics.shares.tolist(), strict=True)
-    return content_store.encode_canonical(
-        {"topics": [{"passage": a, "keywords": b, "share": c.hex()} for a, b, c in rows]}
-    )
+    shares = map(float.hex, topics.shares.tolist())
+    rows = zip(topics.passages.to_pylist(), topics.keywords.to_pylist(), shares, strict=True)
+    return content_store.encode_canonical({"topics": [dict(zip(_TOPIC, row, strict=True)) for row in rows]})
 
 
 def _decode_topics(data: bytes) -> Topics:

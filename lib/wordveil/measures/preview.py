@@ -279,10 +279,10 @@ def _encode(
     model: NgramModel | None,
     columns: TextColumns,
 ) -> _Encoded:
-    # Cutting and padding would hide the lengths; a record refused for its text is counted before it becomes empty.
-    # Texts that are drawn whole are measured in words, too.
-    open_policy = replace(policy, unit=DrawnUnit.WORD, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
-    whole = None if policy.draws_words else ColumnsCodec(columns, policy, bundle, model)
+    # Cut and padded words would hide the lengths; a record refused for its text is counted before it becomes empty.
+    open_policy = replace(policy, refused=Refused.QUARANTINE)
+    if policy.draws_words:
+        open_policy = replace(open_policy, length=Length.AS_IS, n_max=None)
     codec = ColumnsCodec(columns, open_policy, bundle, model)
     codec.encode([_WARM_UP] * len(columns.names))
     limit = None if policy.n_max else bundle.mechanism.max_tokens
@@ -295,27 +295,22 @@ def _encode(
         texts = [pc.fill_null(batch.column(name), "") for name in columns.inputs]
         started = time.process_time()
         encoded = codec.encode(texts, codec.find_other(texts, named))
-        seconds += (time.process_time() - started) * (whole is None)
-        length = np.diff(encoded.offsets)
+        seconds += time.process_time() - started
         fine = reason == None  # noqa: E711 - elementwise
         reason[fine] = encoded.refused[fine]
-        by_column = np.diff(encoded.layout.bounds).reshape(-1, len(columns.names))
         if limit is not None:
-            reason[(reason == None) & (length > limit)] = TOO_MANY_TOKENS  # noqa: E711 - elementwise
+            reason[(reason == None) & (np.diff(encoded.offsets) > limit)] = TOO_MANY_TOKENS  # noqa: E711 - elementwise
         sound = reason == None  # noqa: E711 - elementwise
         emptied = (
             np.isin(reason.astype(str), TEXT_REASONS) if policy.refused == "empty" else np.zeros(len(reason), bool)
         )
         records += batch.num_rows
         reasons.update(reason[~sound].tolist())
-        started = time.process_time()
-        drawn = encoded if whole is None else whole.encode(texts)
-        if whole is not None:  # reads the words, too
-            seconds += time.process_time() - started
-        joined = drawn.layout.join([column.ids for column in drawn.columns])
-        ids.append(joined[np.repeat(sound, np.diff(drawn.offsets))])
+        joined = encoded.layout.join([column.ids for column in encoded.columns])
+        ids.append(joined[np.repeat(sound, np.diff(encoded.offsets))])
+        by_column = np.stack([column.read_lengths for column in encoded.columns], axis=1)
         lengths.append(np.where(sound[:, None], by_column, 0)[sound | emptied])
-        draws.append(np.where(sound, np.diff(drawn.drawn_offsets), 0)[sound | emptied])
+        draws.append(np.where(sound, np.diff(encoded.drawn_offsets), 0)[sound | emptied])
         words += int(encoded.words[sound | emptied].sum())
         unknown += int(encoded.unknown[sound | emptied].sum())
     arrays = (np.concatenate(ids), np.concatenate(lengths), np.concatenate(draws))

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 WORD, SUBJECT = "word", "subject"
-"""What an attacker recovers."""
+"""Kinds of what an attacker recovers (:attr:`Recovery.of`)."""
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,11 @@ class Encoded:
     read: Payload | None = None
 
     @property
+    def read_lengths(self) -> NDArray[np.int64]:
+        """Number of words of each record that ``ids`` stand for: int64 ``(records,)``."""
+        return np.diff(self.offsets if self.read is None else self.read[1] // 4)
+
+    @property
     def shown(self) -> ShownTokens | None:
         """Typed tokens whose class shows; None if the policy shows no class."""
         return self.skeleton.shown if self.skeleton else None

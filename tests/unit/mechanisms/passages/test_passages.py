@@ -13,7 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.toys import laplace_bundle, random_embedding, record_batch, record_sanitiser, sanitise, toy_embedding
+from support.toys import (
+    laplace_bundle,
+    random_embedding,
+    record_batch,
+    record_sanitiser,
+    sanitise,
+    toy_embedding,
+)
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle, Recipe
 from wordveil.assembly.passages import fit_passages
@@ -24,6 +31,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.evaluation.linkage import bound_linkage
 from wordveil.measures.comparison import preview_sentence
+from wordveil.measures.preview import Quantiles, inspect
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.passages.mechanism import Passages, PassagesSettings
@@ -231,6 +239,22 @@ def test_a_preview_names_both_subjects(bundle: Bundle):
     assert set(shown.subjects["the subject of the sentence"].split()) == set(SUBJECTS["weather"])
     assert not shown.tokens
     assert preview_sentence(bundle, POLICY, "qwxzv").subjects["the subject of the sentence"].startswith("none")
+
+
+@pytest.mark.parametrize(
+    ("policy", "tokens"), [(POLICY, 3), (with_profile("passages", unit="sentence", length="as_is", n_max=None), 4)]
+)
+def test_a_sample_has_lengths_in_words_and_draws_of_texts(
+    policy: TextPolicy, tokens: int, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+):
+    """A record may have more words than draws are allowed."""
+    monkeypatch.setattr(type(bundle.mechanism), "max_tokens", 4)
+    texts = ["Rain. The bank and a loan.", "snow qwxzv", "song guitar piano melody band"]
+    sample = inspect([record_batch(texts), record_batch(["", None], reasons=[None, "oversize"])], policy, bundle)
+    assert (sample.records, sample.released, sample.tokens) == (5, 4, tokens + (policy is POLICY))
+    assert (sample.words, sample.unknown) == (13, 4)
+    assert sample.lengths == Quantiles(min=0, median=2, p95=6, max=6)
+    assert sample.keep_rate == pytest.approx(math.exp(EPSILON) / (math.exp(EPSILON) + 4), abs=0.01)
 
 
 def test_passages_that_name_someone_are_read_but_not_written(embedding: Embedding):
