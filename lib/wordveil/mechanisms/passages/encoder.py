@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float32, Int32, Int64
+from wordveil.arrays import Bool, Float32, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.neighbours.clusters import LONGEST, whole_directions
 
@@ -77,8 +77,8 @@ def sum_words(ids: Int32, offsets: Int64, vectors: Int16, sums: Int64, counts: I
 class SumEncoder:
     """Encoder by sums of word vectors.
 
-    ``vectors``: int16 ``(size, n)``. ``centres``: float32 ``(symbols, n)``, whole directions. ``widths``: the number of
-    columns of each part, with sum ``n``.
+    ``vectors``: int16 ``(size, n)``, zeros for words that it does not know. ``centres``: float32 ``(symbols, n)``,
+    whole directions. ``widths``: the number of columns of each part, with sum ``n``.
     """
 
     reads_text: ClassVar[bool] = False
@@ -101,12 +101,16 @@ class SumEncoder:
         """Parameters that a bundle keeps."""
         return {"widths": list(self.widths)}
 
-    def locate(self, ids: Int32, offsets: Int64) -> tuple[Float32, Int64]:
-        """Return the point of each text, float32 ``(texts, n)``, and its number of known words, int64 ``(texts,)``."""
+    def locate(self, ids: Int32, offsets: Int64) -> tuple[Float32, Bool]:
+        """Return the point of each text, float32 ``(texts, n)``, and whether it has a known word, bool ``(texts,)``."""
         texts, width = len(offsets) - 1, self.vectors.shape[1]
         sums, counts = np.zeros((texts, width), np.int64), np.zeros(texts, np.int64)
         sum_words(ids, offsets, self.vectors, sums, counts)
-        return join_parts(sums.astype(np.float64), self.widths), counts
+        # Words without a vector are looked for only where nothing was added up: there are few such texts.
+        for text in np.flatnonzero((counts > 0) & ~sums.any(axis=1)).tolist():
+            words = ids[offsets[text] : offsets[text + 1]]
+            counts[text] = self.vectors[words[words < len(self.vectors)]].any(axis=1).sum()
+        return join_parts(sums.astype(np.float64), self.widths), counts > 0
 
     def encode(self, ids: Int32, offsets: Int64, texts: pa.StringArray | None = None) -> Int32:  # noqa: ARG002
         """Return the nearest centre of each text, int32 ``(texts,)``; the lower number of equally near ones.
@@ -115,9 +119,9 @@ class SumEncoder:
         """
         symbols = np.empty(len(offsets) - 1, np.int32)
         for start in range(0, len(symbols), _BLOCK):
-            points, counts = self.locate(ids, offsets[start : start + _BLOCK + 1])
+            points, is_known = self.locate(ids, offsets[start : start + _BLOCK + 1])
             nearest, _ = find_nearest(points, self.centres)
-            symbols[start : start + _BLOCK] = np.where(counts > 0, nearest, len(self.centres))
+            symbols[start : start + _BLOCK] = np.where(is_known, nearest, len(self.centres))
         return symbols
 
 

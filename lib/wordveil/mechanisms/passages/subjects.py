@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from wordveil.arrays import Float32, Float64, Int32, Int64
+from wordveil.arrays import Bool, Float32, Float64, Int32, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Topics
 from wordveil.mechanisms.inputs import PublicPassages
-from wordveil.mechanisms.passages.encoder import PARTS, SumEncoder, find_nearest
+from wordveil.mechanisms.passages.encoder import PARTS, Int16, SumEncoder, find_nearest
 from wordveil.mechanisms.passages.model import ModelEncoder
 from wordveil.neighbours.blocks import BuildContext, start_threads
 from wordveil.neighbours.clusters import build_partition, sum_clusters, whole_directions
@@ -99,7 +99,11 @@ def find_subjects(
         }
         with start_threads(1):  # sums of more threads are rounded in another order
             columns = [made[part]() for part in PARTS[encoder]]
-        found = _read_by_sums(columns, passages)
+        vectors = np.hstack([_quantise(part) for part in columns])
+        if "vectors" not in PARTS[encoder]:
+            # No direction of the analysis has such a word, and a text of these alone is about nothing that is known.
+            vectors[~_find_shared(counts)] = 0
+        found = _read_by_sums(vectors, tuple(part.shape[1] for part in columns), passages)
     points = found.points
     known_rows = np.flatnonzero((points != 0).any(axis=1))
     if len(known_rows) < 2 * clusters:
@@ -130,9 +134,7 @@ class _ReadPassages:
     offered: Float32
 
 
-def _read_by_sums(columns: list[Float64], passages: PublicPassages) -> _ReadPassages:
-    vectors = np.hstack([_quantise(part) for part in columns])
-    widths = tuple(part.shape[1] for part in columns)
+def _read_by_sums(vectors: Int16, widths: tuple[int, ...], passages: PublicPassages) -> _ReadPassages:
     encoder = SumEncoder(vectors, np.empty((0, vectors.shape[1]), np.float32), widths)
     points, _ = encoder.locate(passages.ids, passages.offsets)
     return _ReadPassages(encoder, points, encoder.locate(passages.text_ids, passages.text_offsets)[0])
@@ -177,6 +179,11 @@ def _centre(weighed: Float64, counts: sparse.csr_matrix) -> tuple[Float64, Float
     return weighed - mean, means - mean
 
 
+def _find_shared(counts: sparse.csr_matrix) -> Bool:
+    """Find the words that enough passages share to be analysed: bool ``(size,)``."""
+    return np.asarray((counts > 0).sum(axis=0)).ravel() >= _FEWEST
+
+
 def _analyse(counts: sparse.csr_matrix, weights: Float64) -> Float64:
     """Compute each word's place in the directions of a latent semantic analysis of passages: ``(size, n)``.
 
@@ -184,7 +191,7 @@ def _analyse(counts: sparse.csr_matrix, weights: Float64) -> Float64:
     """
     total, size = counts.shape
     found = np.asarray((counts > 0).sum(axis=0)).ravel()
-    shared = np.flatnonzero(found >= _FEWEST)
+    shared = np.flatnonzero(_find_shared(counts))
     if min(total, len(shared)) < _FEWEST_SHARED:
         raise BundleError(
             f"mechanism.encoder: {total:,} passages have {len(shared):,} words in common, too few to learn from. Name "

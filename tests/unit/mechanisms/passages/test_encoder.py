@@ -68,7 +68,11 @@ def test_neither_order_nor_batch_nor_threads_matter():
 
 
 def test_a_text_without_a_known_word_is_empty():
-    assert find_symbols(make_encoder(), [[], [SIZE], [SIZE + 1] * 5]) == [SYMBOLS] * 3
+    """A word of the vocabulary is unknown if the encoder has zeros for it; beside others it changes nothing."""
+    encoder = make_encoder()
+    encoder.vectors[7] = 0
+    assert find_symbols(encoder, [[], [SIZE], [SIZE + 1] * 5, [7], [7, SIZE, 7]]) == [SYMBOLS] * 5
+    assert find_symbols(encoder, [[3, 7], [7] * 9 + [3]]) == find_symbols(encoder, [[3]] * 2)
 
 
 def test_words_that_cancel_out_take_the_lower_number():

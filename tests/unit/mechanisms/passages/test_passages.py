@@ -15,6 +15,7 @@ import pytest
 
 from support.toys import (
     laplace_bundle,
+    ragged,
     random_embedding,
     record_batch,
     record_sanitiser,
@@ -274,6 +275,19 @@ def test_keywords_are_written_in_place_of_passages(embedding: Embedding):
     assert topics is not None
     assert topics.passages.to_pylist() == topics.keywords.to_pylist()
     assert {frozenset(words.split()) for words in topics.keywords.to_pylist()} == {*map(frozenset, SUBJECTS.values())}
+
+
+@pytest.mark.parametrize(("encoder", "is_empty"), [("passages", True), ("vectors", False), ("both", False)])
+def test_a_word_that_no_passages_share_has_no_subject(encoder: str, is_empty: bool):
+    """By what passages have together; its own vector gives it one."""
+    words = [*WORDS, "zebra", "quagga"]
+    embedding = toy_embedding(words, np.vstack([make_embedding().vectors, np.eye(2, 12)]))
+    built = build(embedding, make_passages(embedding, ("Zebra rain storm.",)), encoder=encoder)
+    symbols = Passages(built.parameters, built.arrays).encoder.encode(*ragged([[32], [33, 32], [32, 16], [16]]))
+    assert (symbols[:2] == 4).tolist() == [is_empty] * 2
+    assert symbols[3] < 4
+    if is_empty:
+        assert symbols[2] == symbols[3]
 
 
 def test_a_build_needs_passages_for_its_clusters(embedding: Embedding):
