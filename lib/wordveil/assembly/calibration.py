@@ -6,21 +6,36 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from wordveil.arrays import Bool
 from wordveil.assembly.bundles import open_parts
+from wordveil.assembly.passages import is_text, read_strings
 from wordveil.assembly.remote import fetch
+from wordveil.config.checks import find_place_faults
 from wordveil.config.load import Config, load_config
 from wordveil.config.mechanisms import HYPERNYMS
 from wordveil.config.yaml_file import read_yaml
 from wordveil.embeddings.training.hypernyms import read_pairs
-from wordveil.errors import ConfigError, Fault, usage_error
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import BundleError, ConfigError, Fault, PublicFileError, usage_error
+from wordveil.evaluation.text_meaning import TextMeaning, judge_subjects, measure_text_meaning
+from wordveil.input.locations import make_absolute
 from wordveil.measures.calibration.figures import K_NOTE, NO_K_NOTE, Calibration, FoundEpsilon
 from wordveil.measures.calibration.meaning import THRESHOLD, WORDS, Subject, WordPlan, measure_meaning
 from wordveil.measures.calibration.statistics import RUNS, WordHierarchy
 from wordveil.measures.calibration.targets import MATCHES, UnreachableError, check_target, find_target, match
+from wordveil.measures.recovery import load_built, require_law
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.scores.documents import Documents
+from wordveil.text.choices import DrawnUnit
+from wordveil.text.codec import Codec
 from wordveil.version import __version__
 
 KEY = "mechanism.epsilon"
@@ -44,6 +59,7 @@ class Request:
     """Request for a calibration: the options of the command line by name, as they were typed.
 
     ``words``, ``runs`` and ``threshold`` are those of :class:`wordveil.measures.calibration.meaning.WordPlan`.
+    ``labelled``: a file of public labelled texts.
     """
 
     config: Path
@@ -55,6 +71,7 @@ class Request:
     words: int = WORDS
     runs: int = RUNS
     threshold: float = THRESHOLD
+    labelled: Path | None = None
 
     def check(self) -> None:
         """Raise :class:`ConfigError` with every fault of the command line."""
@@ -211,6 +228,95 @@ def open_subject(config: Config, work: BuildContext) -> Iterator[tuple[Subject, 
             Subject(section.name, section.settings, parts.embedding, parts.inputs, padding=padding, work=quiet),
             parts.notes,
         )
+
+
+_LABELLED = "--labelled"
+TEXT, LABEL = "text", "label"
+"""Columns of a labelled sample."""
+
+
+def calibrate_texts(request: Request, config: Config, work: BuildContext) -> list[TextMeaning]:
+    """Measure what the epsilons of a checked request mean for whole texts, by numbers of subjects.
+
+    Raises :class:`ConfigError` and :class:`PublicFileError` for a labelled sample that cannot serve, before anything is
+    built; otherwise as :func:`open_parts`.
+    """
+    clusters = int(config.mechanism.recipe["clusters"])
+    sample = None if request.labelled is None else _read_sample(str(request.labelled), config)
+    meanings = measure_text_meaning(request.epsilons, clusters)
+    return meanings if sample is None else _judge_sample(sample, meanings, config, work)
+
+
+def _read_sample(source: str, config: Config) -> Documents:
+    """Read a public sample of labelled texts."""
+    place = make_absolute(source)
+    if faults := [*find_place_faults(_LABELLED, place, config.places)]:
+        raise ConfigError("command line", faults)
+    if config.policy.unit != DrawnUnit.TEXT:
+        raise usage_error(_LABELLED, source, "is judged by one draw a text. Add --set text.unit=text.")
+    where = f"{_LABELLED} = {source}"
+    if not Path(place).exists():
+        raise PublicFileError(f"{where}: no such file. Name a public file with the columns {TEXT} and {LABEL}.")
+    texts, labels = read_strings(Path(place), where, lambda schema: _find_columns(schema, where))
+    sample = Documents.of(texts.to_pylist(), labels.to_pylist())
+    if len(sample.names) < 2 or len({*_split(sample).tolist()}) < 2:
+        problem = f"{len(sample):,} texts have {len(sample.names):,} different labels: too few to tell labels apart"
+        raise PublicFileError(f"{where}: {problem}. Name a larger sample.")
+    return sample
+
+
+def _find_columns(schema: pa.Schema, where: str) -> list[str]:
+    """Return the columns of a sample. A label may also be a whole number, or true and false."""
+    for name, others in ((TEXT, ()), (LABEL, (pa.types.is_integer, pa.types.is_boolean))):
+        if name not in schema.names:
+            has = ", ".join(schema.names)
+            raise PublicFileError(f"{where}: has no column `{name}`, but {has}. Write a text and its label in a row.")
+        kind = schema.field(name).type
+        if not any(fits(kind) for fits in (is_text, *others)):
+            raise PublicFileError(f"{where}: its column `{name}` is {kind}. Write {name}s there.")
+    return [TEXT, LABEL]
+
+
+def _split(sample: Documents) -> Bool:
+    """Choose half of the texts to learn from, by their content: equal ones fall on one side, whatever their order."""
+    return np.array([sha256(text.encode()).digest()[0] % 2 == 0 for text in sample.texts], np.bool_)
+
+
+def _judge_sample(
+    sample: Documents, meanings: Sequence[TextMeaning], config: Config, work: BuildContext
+) -> list[TextMeaning]:
+    """Add the accuracy of a sample's drawn subjects to ``meanings``, where there are passages for so many subjects."""
+    section, is_learned, judged = config.mechanism, _split(sample), []
+    settings: Any = section.settings
+    counts = sorted({meaning.clusters for meaning in meanings})
+    with open_parts(config, work) as parts:
+        texts = pa.array(sample.texts, pa.string())
+        encoded = Codec(config.policy, Vocabulary(parts.embedding.words)).encode(texts)
+        quiet = replace(parts.work, progress=lambda _: None, steps=lambda _done, _all: None)
+        for number, count in enumerate(counts):
+            work.progress(f"finding {count:,} subjects")
+            work.steps(number, len(counts))
+            at_count = [meaning for meaning in meanings if meaning.clusters == count]
+            # Keywords need no passage for each subject, and draws are the same.
+            chosen = replace(settings, clusters=count, output="keywords")
+            try:
+                built = section.mechanism.build(parts.embedding, chosen, padding=True, work=quiet, inputs=parts.inputs)
+            except BundleError:
+                if count == settings.clusters:
+                    raise
+                judged += at_count
+                continue
+            with load_built(section.mechanism, built, count) as mechanism:
+                assert mechanism.encoder is not None
+                found = mechanism.encoder.encode(encoded.ids, encoded.offsets, texts)
+                symbols, rows = np.unique(found, return_inverse=True)
+                for meaning in at_count:
+                    moved = mechanism.at_epsilon(meaning.epsilon)
+                    assert moved is not None
+                    laws = np.stack([require_law(moved, symbol) for symbol in symbols.tolist()])
+                    accuracy = judge_subjects(rows.astype(np.int32), sample.labels, is_learned, laws)
+                    judged.append(replace(meaning, accuracy=accuracy))
+    return sorted(judged, key=lambda meaning: (meaning.epsilon, meaning.clusters))
 
 
 def _list_facts(config: Config, subject: Subject, plan: WordPlan, *, is_exact: bool) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -64,33 +65,47 @@ def read_passages(source: str, setting: str) -> pa.StringArray:
         raise PublicFileError(f"{where}: no such file. Name a file of public texts, or write {WORDNET}.")
     if path.name.endswith(_LINES):
         return _read_lines(path, where)
-    kind = "parquet" if path.is_dir() else _FORMATS.get(path.suffix)
-    if kind is None:
-        known = ", ".join([*_FORMATS, *_LINES])
-        raise PublicFileError(f"{where}: its name tells no format. Name a file that ends in {known}.")
-    try:
-        table = ds.dataset(path, format=kind)
-        strings = [field.name for field in table.schema if _is_text(field.type)]
-        if "text" in table.schema.names and "text" not in strings:
-            raise PublicFileError(
-                f"{where}: its column `text` is {table.schema.field('text').type}. Write texts there."
-            )
-        if "text" not in strings and len(strings) != 1:
-            raise PublicFileError(
-                f"{where}: has no column `text`, and {len(strings)} columns of strings "
-                f"({', '.join(strings) or 'none'}). "
-                "Name the column of passages `text`."
-            )
-        column = table.to_table(columns=["text" if "text" in strings else strings[0]]).column(0)
-        texts = pa.chunked_array([column.cast(pa.string())]) if not column.num_chunks else column.cast(pa.string())
-        texts = texts.drop_null().combine_chunks()
-        texts.validate(full=True)
-    except (pa.ArrowException, OSError):
-        raise PublicFileError(f"{where}: cannot be read as {kind}. Repair the file, or name another.") from None
+    (texts,) = read_strings(path, where, lambda schema: [_find_column(schema, where)], _LINES)
     return _require_texts(texts, where)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def read_strings(
+    path: Path, where: str, choose: Callable[[pa.Schema], Sequence[str]], others: Sequence[str] = ()
+) -> list[pa.StringArray]:
+    """Read columns of Parquet, JSON lines or CSV as strings, without rows in which one of them is null.
+
+    ``where``: the setting and the file, for messages. ``choose``: names the columns, given the schema. ``others``:
+    endings of other formats that the caller reads. Raises :class:`PublicFileError`.
+    """
+    kind = "parquet" if path.is_dir() else _FORMATS.get(path.suffix)
+    if kind is None:
+        known = ", ".join([*_FORMATS, *others])
+        raise PublicFileError(f"{where}: its name tells no format. Name a file that ends in {known}.")
+    try:
+        table = ds.dataset(path, format=kind)
+        names = choose(table.schema)
+        columns = [column.cast(pa.string()) for column in table.to_table(columns=names).columns]
+        found = pa.table(columns, names=names).drop_null()
+        found.validate(full=True)
+    except (pa.ArrowException, OSError):
+        raise PublicFileError(f"{where}: cannot be read as {kind}. Repair the file, or name another.") from None
+    return [column.combine_chunks() for column in found.columns]
+
+
+def _find_column(schema: pa.Schema, where: str) -> str:
+    """Find the column of passages: ``text``, or the only one of strings."""
+    strings = [field.name for field in schema if is_text(field.type)]
+    if "text" in schema.names and "text" not in strings:
+        raise PublicFileError(f"{where}: its column `text` is {schema.field('text').type}. Write texts there.")
+    if "text" not in strings and len(strings) != 1:
+        raise PublicFileError(
+            f"{where}: has no column `text`, and {len(strings)} columns of strings ({', '.join(strings) or 'none'}). "
+            "Name the column of passages `text`."
+        )
+    return "text" if "text" in strings else strings[0]
+
+
+def is_text(kind: pa.DataType) -> bool:
     """Return whether a column of this type has strings."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from wordveil.config.load import Config
     from wordveil.evaluation.text_meaning import TextMeaning
     from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning
+    from wordveil.scores.score import Score
 
 _COLUMNS = 4
 FIGURES_NOTE = (
@@ -30,6 +30,11 @@ FIGURES_NOTE = (
 TEXTS_NOTE = (
     "Linked: among 10,000 candidate originals; on average over the records, where all subjects are equally frequent, "
     "and at most for one record. Several text columns and versions add their epsilons. * is the configured number."
+)
+ACCURACY_NOTE = (
+    "Accuracy, with its 95% interval: how often a reader who takes each drawn subject for its most frequent label is "
+    "right. The other half of the sample tells these labels. Computed by the law of the draws, over {count:,} public "
+    "texts; chance is {chance:.1%}."
 )
 _WORDS, _RUNS, _THRESHOLD = 10_000, 1_000, 0.001
 
@@ -65,6 +70,15 @@ def calibrate(
             "--threshold", min=0, max=1, metavar="P", help="From which probability on K_w and inputs count an output."
         ),
     ] = _THRESHOLD,
+    labelled: Annotated[
+        Path | None,
+        Option(
+            "--labelled",
+            metavar="FILE",
+            help="For passages: show how often a drawn subject tells the label, by this PUBLIC sample with the columns "
+            "text and label (Parquet, JSON lines or CSV).",
+        ),
+    ] = None,
 ) -> Result:
     """Show what each epsilon does to the public vocabulary, and find one that meets a target.
 
@@ -77,11 +91,14 @@ def calibrate(
     from wordveil.neighbours.blocks import BuildContext
     from wordveil.report.calibration import render_calibration
 
-    request = Request(config, overrides or (), epsilon, target or (), match, by, words, runs, threshold)
+    request = Request(config, overrides or (), epsilon, target or (), match, by, words, runs, threshold, labelled)
     request.check()
     settings = request.load()
     if settings.mechanism.mechanism.draws_texts:
         return _calibrate_texts(call, request, settings)
+    if labelled is not None:
+        problem = f"needs a mechanism that draws whole texts, and {settings.mechanism.name} draws words. Remove it."
+        raise usage_error("--labelled", str(labelled), problem)
     with show_progress() as (progress, steps):
         calibration = run_calibration(request, settings, BuildContext(progress, steps))
     if call.page:
@@ -91,15 +108,17 @@ def calibrate(
 
 def _calibrate_texts(call: Call, request: Request, config: Config) -> Result:
     """Show what epsilons keep of the subjects of whole texts."""
-    from wordveil.evaluation.text_meaning import measure_text_meaning
+    from wordveil.assembly.calibration import calibrate_texts
+    from wordveil.neighbours.blocks import BuildContext
 
     given = {"--target": request.target, "--match": request.match, "--html": call.page}
     if option := next((name for name, value in given.items() if value), None):
         problem = f"is about words, and {config.mechanism.name} draws whole texts. Set --epsilon alone."
         raise usage_error(option, "", problem)
     clusters = int(config.mechanism.recipe["clusters"])
-    meanings = measure_text_meaning(request.epsilons, clusters)
-    document = {"mechanism": config.mechanism.name, "meanings": [asdict(meaning) for meaning in meanings]}
+    with show_progress() as (progress, steps):
+        meanings = calibrate_texts(request, config, BuildContext(progress, steps))
+    document = {"mechanism": config.mechanism.name, "meanings": [meaning.to_dict() for meaning in meanings]}
     return Result(document, partial(_print_texts, meanings, clusters))
 
 
@@ -111,8 +130,20 @@ def _print_texts(meanings: Sequence[TextMeaning], clusters: int) -> None:
         "linked on average": [f"{meaning.linked:.2%}" for meaning in meanings],
         "linked at most": [f"{meaning.at_most:.2%}" for meaning in meanings],
     }
+    judged = [meaning.accuracy for meaning in meanings if meaning.accuracy]
+    if judged:
+        columns["accuracy"] = [_show_accuracy(meaning.accuracy) for meaning in meanings]
     print_rows(make_table("What epsilon costs a text, and keeps of it", columns))
     print_note(TEXTS_NOTE)
+    if judged:
+        print_note(ACCURACY_NOTE.format(count=judged[0].count, chance=judged[0].chance))
+
+
+def _show_accuracy(accuracy: Score | None) -> str:
+    """Show an accuracy with its interval, or why there is none."""
+    if accuracy is None:
+        return "too few passages"
+    return f"{accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})"
 
 
 def print_calibration(calibration: Calibration) -> None:

@@ -119,14 +119,11 @@ def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
     yield from _corpus_faults(mechanism, sections)
 
 
-def find_place_faults(passages: str, places: Mapping[str, str | None]) -> Iterator[Fault]:
-    """List public passages that lie in places, by setting, where a job reads or writes texts of records."""
+def find_place_faults(setting: str, texts: str, places: Mapping[str, str | None]) -> Iterator[Fault]:
+    """List public texts that lie in places, by setting, where a job reads or writes texts of records."""
     for name, place in places.items():
-        if place and f"{passages.rstrip('/')}/".startswith(f"{place.rstrip('/')}/"):
-            problem = (
-                f"is {name}, or inside it: passages are written as they are, and must be public. Name public texts."
-            )
-            yield Fault("mechanism.passages", passages, problem)
+        if place and f"{texts.rstrip('/')}/".startswith(f"{place.rstrip('/')}/"):
+            yield Fault(setting, texts, f"is {name}, or inside it, and must be public. Name public texts.")
 
 
 def _unit_faults(mechanism: type[Mechanism[Any]], text: TextSection, source: Source | None) -> Iterator[Fault]:

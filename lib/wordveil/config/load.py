@@ -220,7 +220,7 @@ def parse_config(
     others = find_contradictions(_sound_sections(raw, directory))
     all_faults.extend(fault for fault in others if fault.where not in known)
     if config is not None and (passages := getattr(config.mechanism, "passages", None)):
-        all_faults.extend(find_place_faults(passages, config.places))
+        all_faults.extend(find_place_faults("mechanism.passages", passages, config.places))
     if all_faults or config is None:
         raise ConfigError(source, sorted(set(all_faults), key=lambda fault: (_order(fault.where), fault.where)))
     return config

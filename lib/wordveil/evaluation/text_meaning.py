@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.evaluation.linkage import CANDIDATES, bound_linkage
+from wordveil.scores.counts import find_detectable, find_share_interval
+from wordveil.scores.score import Accuracy, Measurement, Score
 
 CLUSTERS = (16, 37, 64, 100, 200, 400)
 """Numbers of clusters that are shown beside the configured one."""
@@ -18,7 +24,8 @@ class TextMeaning:
 
     ``stays``: the probability that a text keeps its subject. ``linked``: the share of 10,000 records that the best
     attacker links to their originals, where all subjects are equally frequent. ``at_most``: the probability that one
-    record is linked, whatever its subject.
+    record is linked, whatever its subject. ``accuracy``: the share of the texts of a public sample whose label the
+    drawn subject tells; None without a sample, or if there are too few passages for so many subjects.
     """
 
     epsilon: float
@@ -26,6 +33,11 @@ class TextMeaning:
     stays: float
     linked: float
     at_most: float
+    accuracy: Score | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {**vars(self), "accuracy": self.accuracy and self.accuracy.to_dict()}
 
 
 def measure_text_meaning(epsilons: Sequence[float], clusters: int) -> list[TextMeaning]:
@@ -40,3 +52,23 @@ def measure_text_meaning(epsilons: Sequence[float], clusters: int) -> list[TextM
             linked = stays * min(count / CANDIDATES, 1)
             rows.append(TextMeaning(epsilon, count, stays, linked, bound_linkage(epsilon, CANDIDATES)))
     return rows
+
+
+def judge_subjects(symbols: Int32, labels: Int64, is_learned: Bool, laws: Float64) -> Score:
+    """Measure the share of texts whose label is the most frequent one of their drawn symbol, exactly by the law.
+
+    ``symbols``: of each text, its row of ``laws``, float64 ``(rows, outputs)``, the probabilities of its draws.
+    ``is_learned``: the texts that tell which label is the most frequent one; the others are judged.
+    """
+    counts = np.zeros((len(laws), int(labels.max()) + 1))
+    np.add.at(counts, (symbols[is_learned], labels[is_learned]), 1.0)
+    likeliest = (laws.T @ counts).argmax(axis=1)
+    named = laws @ (likeliest[:, None] == np.arange(counts.shape[1]))  # probability of a label, by a text's symbol
+    judged = labels[~is_learned]
+    hits, count = float(named[symbols[~is_learned], judged].sum()), len(judged)
+    chance = float(np.bincount(judged).max() / count)
+    low, high = find_share_interval(hits, count)
+    accuracy = Accuracy(hits / count, low, high, chance, count, find_detectable(chance, count))
+    return Measurement("sample", "labels", "most-frequent").make_accuracy(
+        accuracy, "Share of texts whose label is the most frequent one of their drawn subject in the other half."
+    )

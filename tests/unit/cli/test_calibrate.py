@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -14,11 +16,11 @@ from typer.testing import CliRunner
 from support.configs import settings
 from support.pages import read_text
 from support.toys import toy_embedding
-from support.workspaces import Command, Workspace
+from support.workspaces import WORDS, Command, Workspace
 from wordveil.assembly.calibration import Request, Target
 from wordveil.cli.app import app
 from wordveil.cli.calibrate import FIGURES_NOTE
-from wordveil.errors import ConfigError, OutputExistsError, WordveilError
+from wordveil.errors import ConfigError, OutputExistsError, PublicFileError, WordveilError
 
 TREE_SECTION = {"name": "tree", "sizes": [20], "embedding": "demo", "public": True}
 
@@ -62,6 +64,75 @@ def test_whole_texts_have_a_table_of_their_own(tmp_path: Path):
     assert next(row["stays"] for row in rows if row["clusters"] == 50) == pytest.approx(0.8897, abs=1e-4)
     with pytest.raises(ConfigError, match="--target: is about words, and passages draws whole texts"):
         raise refuse("--config", path, "--epsilon", "6", "--target", "share_kept=0.3") or AssertionError
+
+
+@pytest.fixture
+def texts(workspace: Workspace) -> Path:
+    """A configuration of whole texts with sixty passages on two subjects, whose corpus and key are not there."""
+    lines = [" ".join(words[n % 15 : n % 15 + 5]) for words in (WORDS[:20], WORDS[20:40]) for n in range(60)]
+    (workspace.root / "passages.txt").write_text("\n".join(dict.fromkeys(lines)), "utf-8")
+    section = {"name": "passages", "clusters": 2, "encoder": "passages", "passages": "passages.txt"}
+    return workspace.write_config(mechanism=section, text={"profile": "passages"})
+
+
+def write_sample(path: Path, **columns: Any) -> Path:
+    rows = {
+        "text": [" ".join(words[n : n + 6]) for words in (WORDS[:20], WORDS[20:40]) for n in range(14)],
+        "label": [0] * 14 + [1] * 14,
+    } | columns
+    pq.write_table(pa.table({name: values for name, values in rows.items() if values is not None}), path)
+    return path
+
+
+def test_a_labelled_sample_has_its_accuracy(texts: Path, run: Command, tmp_path: Path):
+    sample = write_sample(tmp_path / "sample.parquet")
+    found = read(run, "-c", texts, "--epsilon", "0.01,12", "--labelled", sample)["meanings"]
+    accuracy = {(row["epsilon"], row["clusters"]): row["accuracy"] for row in found}
+    assert accuracy[12, 2]["value"] > 0.99
+    assert accuracy[0.01, 2]["value"] < 0.75
+    assert accuracy[12, 2]["count"] < 28
+    assert accuracy[12, 400] is None
+    code, out, err = run("calibrate", "-c", texts, "--epsilon", "12", "--labelled", sample)
+    assert code == 0
+    assert "too few passages" in out
+    assert "chance is" in err
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"label": None, "topic": ["a"] * 28}, r"has no column `label`, but text, topic\."),
+        ({"label": [0.5] * 28}, r"its column `label` is double\. Write labels there"),
+        ({"text": [*range(28)]}, r"its column `text` is int64\. Write texts there"),
+        ({"label": ["a"] * 28}, r"28 texts have 1 different labels: too few"),
+        ({"text": ["secret"] * 28}, r"too few to tell labels apart"),
+    ],
+)
+def test_a_sample_that_cannot_serve_is_refused(
+    columns: dict[str, Any], problem: str, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("wordveil.assembly.calibration.open_parts", lambda *_: pytest.fail("something was built"))
+    sample = write_sample(tmp_path / "sample.parquet", **columns)
+    with pytest.raises(PublicFileError, match=f"--labelled = {sample}: .*{problem}") as caught:
+        raise refuse("-c", texts, "--epsilon", "6", "--labelled", sample) or AssertionError
+    assert "secret" not in str(caught.value)
+
+
+def test_a_sample_is_public_and_for_whole_texts(texts: Path, workspace: Workspace, tmp_path: Path):
+    (texts.parent / "corpus").mkdir()
+    private = write_sample(texts.parent / "corpus" / "part.parquet")
+    sample = write_sample(tmp_path / "sample.parquet")
+    words = workspace.write_config("words.yaml", mechanism=TREE)
+    whole = ("-c", texts, "--epsilon", "6")
+    sentences = ("--set", "text.unit=sentence", "--set", "text.n_max=2")
+    for arguments, problem in (
+        ((*whole, "--labelled", private), "is input.path, or inside it, and must be public"),
+        ((*whole, *sentences, "--labelled", sample), "is judged by one draw a text"),
+        ((*whole, "--labelled", tmp_path / "none.csv"), "no such file"),
+        (("-c", words, "--epsilon", "6", "--labelled", sample), "needs a mechanism that draws whole texts, and tree"),
+    ):
+        with pytest.raises(WordveilError, match=problem):
+            raise refuse(*arguments) or AssertionError
 
 
 def test_all_faults_are_said_together():
