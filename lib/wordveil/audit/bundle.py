@@ -56,6 +56,7 @@ from wordveil.measures.search import find_epsilon
 from wordveil.measures.token_draws import as_records, spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import Evidence, ExactLoss, ShownEpsilon
+from wordveil.privacy.recovery import SUBJECT
 from wordveil.version import __version__
 
 
@@ -311,7 +312,7 @@ def _facts(subject: _Subject) -> dict[str, str]:
         "mechanism": bundle.mechanism.name,
         "fingerprint": bundle.fingerprint,
         words: f"{subject.space.size:,}",
-        "padding": "yes" if subject.space.padding else "no",
+        **({} if bundle.topics else {"padding": "yes" if subject.space.padding else "no"}),
         "epsilon": f"{guarantee.nominal_epsilon:g} configured, {guarantee.epsilon:g} certified",
         "metric": guarantee.metric.identifier,
         f"loss of a {token}": f"{guarantee.pure:g} at most, delta {guarantee.delta:g}",
@@ -340,6 +341,8 @@ def _notes(subject: _Subject) -> Iterator[str]:
 def _test_supremum(subject: _Subject) -> Iterator[Finding]:
     """Compare the largest loss between any two symbols, computed, with the certified one."""
     claim = "No two symbols (words, unknown word, padding) lose more than the certified loss of a token."
+    if subject.space.of == SUBJECT:
+        claim = "No two texts lose more than the certified loss of a text."
     claimed, exact = subject.bundle.guarantee.pure, subject.exact_loss
     if exact is None:
         why = "The mechanism's probabilities are not known: draws are tested."
@@ -408,6 +411,8 @@ def _test_law(subject: _Subject) -> Iterator[Finding]:
 def _test_outputs(subject: _Subject) -> Iterator[Finding]:
     """Test whether draws are outputs at all: a symbol that is copied through reveals itself."""
     space, claim = subject.space, "Every output is a word, or padding where texts are padded."
+    if space.of == SUBJECT:
+        claim = "Every output is a subject, or that of a text without a known word."
     inputs = np.repeat(np.array([*spread_words(space.size, _OUTPUT_WORDS), *space.others], np.int32), _OUTPUT_DRAWS)
     offsets = np.arange(len(inputs) + 1, dtype=np.int64)
     batch = as_records(inputs, offsets, [b"outputs %d" % record for record in range(len(inputs))], subject.keys)
@@ -427,8 +432,8 @@ def _test_pairs(subject: _Subject) -> Iterator[Finding]:
     if (worst := subject.supremum) is not None and worst.likely != worst.unlikely:
         bound = subject.bundle.guarantee.pure
         pairs.append(WordPair(worst.likely, worst.unlikely, bound, kind="worst"))
-    padding = {"padding": space.size} if space.padding else {}
-    naming = Naming(show=subject.show, symbols=padding, known=range(space.size + space.padding))
+    padding = {space.spell(space.size): space.size} if space.padding else {}
+    naming = Naming(show=subject.show, symbols=padding, known=range(space.size + space.padding), of=space.of)
     reads_context = subject.mechanism.reads_context
     sampler = MechanismSampler(subject.mechanism, subject.keys, 1 if reads_context else LENGTH)
     alpha = subject.alpha / 2 if reads_context else subject.alpha

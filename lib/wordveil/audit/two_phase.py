@@ -47,10 +47,15 @@ from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.measures.token_draws import as_records
 from wordveil.mechanisms.base import Mechanism
+from wordveil.privacy.recovery import SUBJECT, WORD
 from wordveil.scores.counts import bound_above, bound_below
 
 # Single outputs and, at most, sets of the ranking to try; and outputs of a set to show.
 _SINGLES, _SETS, _SHOWN = 32, 48, 3
+_OWN_AND_OTHER = {
+    WORD: ("the word itself", "the other word"),
+    SUBJECT: ("the text's own subject", "the other text's subject"),
+}
 
 
 @dataclass(frozen=True)
@@ -101,18 +106,13 @@ def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, hi
     return np.asarray(losses - bound)
 
 
-def name_events(
-    first: int, second: int, symbols: Mapping[str, int], known: Collection[int] | None
-) -> list[OutputEvent]:
-    """List events that are tried for every pair of words (:class:`Naming`), besides those that draws suggest."""
-    events = [
-        OutputEvent(np.array([first]), name="the word itself"),
-        OutputEvent(np.array([second]), name="the other word"),
-    ]
-    events += [OutputEvent(np.array([output]), name=name) for name, output in symbols.items()]
-    if known is not None:
+def name_events(first: int, second: int, naming: Naming) -> list[OutputEvent]:
+    """List events that are tried for every pair of words, besides those that draws suggest."""
+    named = zip(_OWN_AND_OTHER[naming.of], (first, second), strict=True)
+    events = [OutputEvent(np.array([output]), name=name) for name, output in (*named, *naming.symbols.items())]
+    if naming.known is not None:
         outside = OutputEvent(
-            np.unique(np.fromiter(known, np.int64)), is_rest=True, name="an output outside the known ones"
+            np.unique(np.fromiter(naming.known, np.int64)), is_rest=True, name="an output outside the known ones"
         )
         events.append(outside)
     return events
@@ -244,12 +244,14 @@ class Naming:
     """Names of outputs for people, and outputs to test in any case.
 
     ``show``: formats an output; a public word at most. ``symbols``: outputs that are not words, such as padding, by
-    name. ``known``: all outputs that the mechanism should have; None if unknown.
+    name. ``known``: all outputs that the mechanism should have; None if unknown. ``of``: what symbols stand for: words,
+    or the subjects of texts.
     """
 
     show: Callable[[int], str] = str
     symbols: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     known: Collection[int] | None = None
+    of: str = WORD
 
 
 def audit_pairs(
@@ -319,7 +321,7 @@ def _draw(sampler: Sampler, word: int, count: int, series: int) -> Int64:
 
 
 def _choose(pair: WordPair, drawn: Mapping[int, Int64], naming: Naming, draws: int, tail: float) -> OutputEvent:
-    named = name_events(pair.first, pair.second, naming.symbols, naming.known)
+    named = name_events(pair.first, pair.second, naming)
     return choose_event(drawn[pair.first], drawn[pair.second], pair.claim, named, draws, tail)
 
 
@@ -386,10 +388,11 @@ def summarise(kind: str, tests: list[PairTest], naming: Naming, draws: int, seco
     """Make the finding of the pairs of one kind, with the evidence of the least p-value."""
     best = min(tests, key=lambda test: (test.p_value, test.pair.bound - test.loss))
     delta = " but for delta" if best.pair.delta else ""
+    nouns, pairs = "texts" if naming.of == SUBJECT else "words", len(tests) // 2
     return Finding(
         test=f"two-phase:{kind}" if kind else "two-phase",
         verdict=Verdict.REFUTED if any(test.is_refuted for test in tests) else Verdict.NOT_REFUTED,
-        claim=f"No event tells two words apart by more than the claimed loss{delta}: {len(tests) // 2} pairs of words.",
+        claim=f"No event tells two {nouns} apart by more than the claimed loss{delta}: {pairs} pairs of them.",
         evidence=_describe(best, naming),
         claimed=best.pair.bound,
         observed=best.loss,

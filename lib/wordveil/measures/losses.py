@@ -23,6 +23,7 @@ from wordveil.measures.recovery import DENSE, require_law
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.privacy.guarantees import WordGuarantee, uncap
+from wordveil.privacy.recovery import SUBJECT, WORD
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,8 @@ def find_loss(mechanism: Mechanism[Any], first: int, second: int) -> Loss:
 
 
 UNKNOWN, PADDING = "the unknown word", "padding"
+_OTHERS = {WORD: (PADDING, UNKNOWN), SUBJECT: ("a text without a known word", "a symbol of no text")}
+_TELLING = 3  # words that name a subject
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,8 @@ class SymbolSpace:
     ``size``: number of words; symbol ``size`` is padding, ``size + 1`` the unknown word. ``padding``: True if padding
     is a symbol. ``names``: the words. ``space``: metric of the points; None if the metric is discrete or points are
     missing. ``points``: float64 ``(symbols, n)``, empty without ``space``. A symbol without a row, or with NaN, has no
-    point: it counts as farther from all others than the diameter.
+    point: it counts as farther from all others than the diameter. ``of``: what symbols stand for: words, or the
+    subjects of texts.
     """
 
     size: int
@@ -150,6 +154,7 @@ class SymbolSpace:
     names: Any
     space: Space | None = None
     points: Float64 = field(default_factory=lambda: np.empty((0, 0)))
+    of: str = WORD
 
     @property
     def others(self) -> list[int]:
@@ -168,12 +173,13 @@ class SymbolSpace:
     def spell(self, symbol: int) -> str:
         """Spell a symbol for people: all words of a vocabulary are public."""
         if symbol >= self.size:
-            return PADDING if symbol == self.size else UNKNOWN
+            return _OTHERS[self.of][symbol - self.size]
         return str(self.names[symbol])
 
     def name(self, symbol: int) -> str:
         """Spell a symbol with quotes around a word."""
-        return self.spell(symbol) if symbol >= self.size else f"'{self.spell(symbol)}'"
+        is_plain = symbol >= self.size or self.of == SUBJECT
+        return self.spell(symbol) if is_plain else f"'{self.spell(symbol)}'"
 
 
 def stores_points(bundle: Bundle) -> bool:
@@ -190,9 +196,11 @@ def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
     none: its points come from the embedding, if there is one. Raises :class:`ValueError` if the embedding has other
     words.
     """
+    if bundle.topics is not None:  # no distance between words matters
+        telling = (" ".join(words.split()[:_TELLING]) for words in bundle.topics.keywords.to_pylist())
+        names = [f"subject {number} ({words})" for number, words in enumerate(telling)]
+        return SymbolSpace(len(names), bundle.padding, bundle.guarantee, names, of=SUBJECT)
     words = bundle.vocabulary.array.to_pylist()
-    if bundle.topics is not None:  # symbols stand for texts, and no distance between words matters
-        embedding = None
     if embedding is not None and embedding.words.to_pylist() != words:
         raise ValueError(f"Expected an embedding with the bundle's {len(words):,} words, in their order.")
     symbols = SymbolSpace(len(words), bundle.padding, bundle.guarantee, words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -179,8 +180,12 @@ def test_words_are_not_drawn_by_symbols_of_texts(bundle: Bundle, tmp_path: Path)
 
 
 def test_a_bundle_that_claims_too_little_is_refuted(bundle: Bundle):
-    """What stands is not refuted; a table that loses more than the manifest says is."""
-    assert audit_bundle(bundle, draws=500).refuted == ()
+    """What stands is not refuted, in words of texts; a table that loses more than the manifest says is."""
+    audit = audit_bundle(bundle, draws=500)
+    assert audit.refuted == ()
+    said = "\n".join([f"{finding.claim} {finding.evidence}" for finding in audit.findings])
+    assert re.search(r"the text's own subject: .* draws of subject \d \(\w+ \w+ \w+\)", said)
+    assert re.findall(r"word itself|two words|pairs of words|padding|unknown word|a token", said) == []
     broken = replace(bundle, mechanism=bundle.mechanism.at_epsilon(EPSILON + 1))
     findings = {finding.test: finding.verdict for finding in audit_bundle(broken, draws=500).findings}
     assert findings["supremum"] == Verdict.REFUTED
