@@ -103,35 +103,44 @@ def test_quickstart_shows_what_it_promises_and_readme_follows_it(
     """As a new user runs it: in an empty directory, with an environment that is not activated."""
     place = tmp_path / "empty"
     place.mkdir()
-    done = run_python(place, "-m", "wordveil", "quickstart", COLUMNS="120")
+    done = run_python(place, "-m", "wordveil", "quickstart", COLUMNS="240")
     for words in (
-        "tokens a second",
-        "before",
-        "after",
-        "Three sentences",
+        "Three articles, and what comes out by each way",
+        "one of 100 subjects for a whole article",
+        "6 at most between any two, whatever their length",
+        "0.81% of the articles, among 10,000 candidates; one with a probability of 3.9% at most",
+        "one of 500 clusters of related words for each different word",
+        "100% of the articles of 66 different words, the median, among 10,000 candidates",
         "One draw serves all places where a word stands (repeat: same)",
         "500 public clusters of related words",
         "nobody can tell which of them was in the text",
         "A word is hidden among 20 words at least, 181 in the middle.",
         "each word costs at most E = 8.",
-        "recovers 21% of",
-        "(without looking: 8.3%)",
+        "recovers 20.7% of the words (without looking: 8.27%)",
         "epsilon_bound =",
-        "quickstart/sanitised  the result",
+        "quickstart/passages.yaml, quickstart/job.yaml  the jobs",
+        "quickstart/passages, quickstart/sanitised  the results",
         "quickstart/wordveil.key  a key for this quickstart alone",
         "wordveil sanitise --config quickstart/job.yaml --overwrite",
     ):
         assert words in done.stdout
     lines = [line.split(",")[0] for line in done.stderr.splitlines() if line.startswith("wordveil: ")]
-    stages = ("writing the articles", "clustering words", "starting Spark", "counting records", "sanitising")
+    stages = (
+        "writing the articles",
+        "clustering passages by subject",
+        "starting Spark",
+        "counting records",
+        "sanitising",
+    )
     found = [lines.index(f"wordveil: {stage}") for stage in stages]
     assert found == sorted(found), lines
     assert "wordveil: " not in done.stdout
     home = place / "quickstart"
     assert [path.name for path in place.iterdir()] == ["quickstart"]
-    rows = read_output(home / "sanitised", order_by="article")
-    assert len(rows) == 300
-    assert all(row["status"] == "released" for row in rows)
+    rows, passages = (read_output(home / name, order_by="article") for name in ("sanitised", "passages"))
+    assert len(rows) == len(passages) == 300
+    assert all(row["status"] == "released" for row in rows + passages)
+    assert all(5.999 < row["privacy"]["epsilon_pure"] <= 6 for row in passages)
     key = home / "wordveil.key"
     assert key.stat().st_mode & 0o077 == 0
     assert key.read_text().strip() not in done.stdout + done.stderr

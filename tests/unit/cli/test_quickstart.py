@@ -16,6 +16,7 @@ from wordveil.config.load import load_config
 from wordveil.errors import ConfigError, OutputExistsError
 
 TEMPLATE = (ROOT / "conf" / "quickstart.yaml").read_text("utf-8")
+WHOLE_JOB = "passages.yaml"
 
 
 @pytest.fixture(autouse=True)
@@ -49,11 +50,12 @@ def test_what_an_earlier_quickstart_made_is_replaced(capsys: pytest.CaptureFixtu
     assert (HOME / KEY).stat().st_mode & 0o077 == 0
     (HOME / JOB).write_text(f"{TEMPLATE}# edited")
     (HOME / "mine").write_text("mine")
-    for name in ("bundles", "sanitised", STRICT):
+    for name in ("bundles", "passages", "sanitised", STRICT):
         (HOME / name).mkdir()
         (HOME / name / "old").touch()
     prepare_home()
-    assert {path.name for path in HOME.iterdir()} == {MARK, JOB, f"{JOB}.bak", KEY, "corpus", "bundles", "mine"}
+    jobs = {JOB, f"{JOB}.bak", WHOLE_JOB}
+    assert {path.name for path in HOME.iterdir()} == {MARK, *jobs, KEY, "corpus", "bundles", "mine"}
     assert (HOME / "bundles" / "old").exists()
     assert (HOME / JOB).read_text() == TEMPLATE
     assert (HOME / f"{JOB}.bak").read_text() == f"{TEMPLATE}# edited"
@@ -72,13 +74,21 @@ def test_a_directory_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatc
 
 def test_the_suggested_commands_stay_in_the_directory(tmp_path: Path):
     prepare_home()
-    plain, strict, _ = (shlex.split(line, comments=True) for line in suggest_commands())
+    plain, strict, *_ = (shlex.split(line, comments=True) for line in suggest_commands())
     assert "--overwrite" in plain
     overrides = [word for option, word in pairwise(strict) if option == "--set"]
     config = load_config(Path(strict[strict.index("--config") + 1]), overrides)
     assert config.output.path == str(tmp_path / HOME / STRICT)
     assert config.input.path == str(tmp_path / HOME / "corpus")
     assert (config.text.profile, config.text.n_max) == ("strict", 64)
+
+
+def test_both_ways_read_the_same_articles_with_one_key():
+    prepare_home()
+    words, whole = (load_config(HOME / job) for job in (JOB, WHOLE_JOB))
+    assert (words.input, words.key, words.bundle_store) == (whole.input, whole.key, whole.bundle_store)
+    assert words.output.path != whole.output.path
+    assert (whole.mechanism.name, whole.mechanism.nominal_epsilon) == ("passages", 6)
 
 
 def test_the_command_is_named_as_it_can_be_called_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -221,7 +221,8 @@ def _cluster(points: Float32, rows: Int64, clusters: int, work: BuildContext) ->
     """Cluster the points of ``rows``: labels of all points, -1 for others, and whole centres."""
     chosen = points[rows]
     weights = np.ones(len(rows), np.int64)
-    hierarchy = build_partition(chosen, weights, [clusters, 1], 1, work)
+    quiet = replace(work, progress=lambda _: None)  # it speaks of words
+    hierarchy = build_partition(chosen, weights, [clusters, 1], 1, quiet)
     inner = np.empty(len(rows), np.int32)
     inner[hierarchy.order] = np.repeat(np.arange(clusters, dtype=np.int32), np.diff(hierarchy.bounds[0]))
     centres = np.empty((clusters, points.shape[1]), np.float32)
