@@ -32,9 +32,35 @@ def list_readme_figures() -> Iterator[str]:
         f"{last['linked']['5']:.0%} of 5 words."
     )
     yield f"gets {last['recovered']:.0%} of the words right"
+    yield from list_ways()
     (john,) = (row for row in read("canaries")["rows"] if row["text"] == "John Smith")
     assert john["words"] == john["types"]
     yield f'either way "John Smith" comes out whole in {john["words"]:.0%} of its places'
+
+
+def list_ways() -> Iterator[str]:
+    """Figures of whole texts at a loss of 6 with 64 subjects, and of words at 8 each."""
+    rows = read("passages")["rows"]
+    field, shipped, words = (
+        rows["field, 64 subjects, loss 6"],
+        rows["wordnet, 64 subjects, loss 6"],
+        rows["tree, 8 a word"],
+    )
+    bound, linked = (
+        rows["loss 6"]["privacy any texts bound linked"],
+        field["privacy 20 newsgroups best-attacker linked"],
+    )
+    yield f"{linked[0]:.2%} of records among 10,000 candidates; any one with {bound[0]:.1%} at most"
+
+    def show(row: Any, task: str, method: str = "most-frequent") -> str:
+        return f"{row[f'utility {task} {method} accuracy'][0]:.2f}".lstrip("0")
+
+    topics, mood = "20 newsgroups", "SST-2"
+    yield f"{show(field, topics)} of {topics}' topics with passages of the field, {show(shipped, topics)} with the"
+    yield (
+        f"{show(words, topics, 'linear-words')} of these topics; {show(words, mood, 'linear-words')} of {mood}'s "
+        f"sentiment (passages: {show(field, mood)})"
+    )
 
 
 def list_recoveries() -> Iterator[str]:

@@ -255,7 +255,7 @@ def _split_path(file: str, root: str) -> tuple[str, str]:
 
 
 def _list_notes(source: Source, output: OutputSection) -> Iterator[str]:
-    yield "what the mechanism loses about words was not audited here: `wordveil audit bundle` audits it."
+    yield "what a draw of the mechanism loses was not audited here: `wordveil audit bundle` audits it."
     if output.format == "delta":
         yield "documents were drawn as one run; runs over time, budgets and the gate were not audited."
     if source.kind != "parquet" or source.table is not None:
