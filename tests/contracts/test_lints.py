@@ -35,6 +35,7 @@ from support.lints import (
     find_undocumented,
     find_unreached,
     find_upward_imports,
+    find_wide,
 )
 
 NUMPY = "import numpy as np\n"
@@ -69,6 +70,15 @@ BREACHES: dict[str, tuple[Callable[[Path, Path], list[str]], str, str, list[str]
         "spark/module.py",
         "from wordveil.config.load import Config as C\ndef f(c: C): ...\nclass A:\n    c: C\ndef g(d): ...\nB = C\n",
         ["A", "f", "the module"],
+    ),
+    "whole configuration for two values": (
+        find_wide,
+        "assembly/module.py",
+        (
+            "def f(c: Config | None):\n  c.key, c.text.n_max, c.key\ndef g(c: Config):\n  f(c), c.key\n"
+            "def h(*, c: Config):\n  c.key, c.text, c.output\ndef i(c: Config):\n  c.recipe(c.key)\n"
+        ),
+        ["f"],
     ),
     "no docstring": (
         lambda path, _: find_undocumented(path),

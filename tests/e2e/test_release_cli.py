@@ -351,7 +351,8 @@ def freeze(lake: Lake, call: Commands, config: Path) -> None:
     shown = call.read("release", "show", "-c", config)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_paths, "is_plain", lambda _: True)
-        assert json.dumps(read_local_state(load_config(config))) == json.dumps(shown)
+        settings = load_config(config)
+        assert json.dumps(read_local_state(settings.home, settings.spark)) == json.dumps(shown)
     assert shown["withdrawn"] == {
         "records": 2,
         "in_draws": 0,

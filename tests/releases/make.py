@@ -135,7 +135,7 @@ def draw(config: Config) -> list[dict[str, Any]]:
     assert config.input.path is not None
     table = pq.read_table(config.input.path)
     keys = load_key(config.key.file, config.key.env).for_release(config.release)
-    sanitiser = RecordSanitiser(config.record_settings("kept"), find_bundle(config), keys, find_ngrams(config))
+    sanitiser = RecordSanitiser(config.record_settings("kept"), find_bundle(config), keys, find_ngrams(config.text))
     columns = {name: table[name] for name in (config.input.id, *config.input.keep)}
     reasons = pa.array([None] * len(table), pa.string())
     whole = pa.table({**columns, TEXT_COLUMN: table[config.input.text], REASON_COLUMN: reasons}).combine_chunks()

@@ -221,7 +221,7 @@ def test_what_was_charged_comes_back_at_no_price(states: States, lost: bool, hid
     if lost:
         shutil.rmtree(lake.home)
         lake.forget()
-        reset(config, lambda: lake.spark)
+        reset(config.home, lambda: lake.spark)
     else:
         table = [row for row in DeltaTable(lake.input).to_pyarrow_table().to_pylist() if row["id"] in returning]
         lake.delete("id < 'r00008'")

@@ -133,7 +133,7 @@ def test_a_run_id_that_has_finished_reports_and_does_nothing(drawn: Lake, undist
 
 def test_an_abandoned_run_is_charged_in_full_and_never_drawn(reserved: Lake):
     lake = reserved
-    abandon(lake.config(), lambda: lake.spark, "night-1")
+    abandon(lake.config().home, lambda: lake.spark, "night-1")
     assert lake.draws() == []
     assert (sum(lake.spent().values()), lake.reserved()) == (8 * 24, 0)
     with pytest.raises(ReleaseError, match="was abandoned"):

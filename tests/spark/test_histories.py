@@ -170,7 +170,7 @@ class History:
     def abandon(self) -> None:
         """Give up a run, where nothing of it is drawn."""
         try:
-            abandon(self.config, lambda: self.lake.spark, self.open_runs()[0])
+            abandon(self.config.home, lambda: self.lake.spark, self.open_runs()[0])
         except ReleaseError as error:
             assert "its draws are written already" in str(error)
 

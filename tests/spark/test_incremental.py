@@ -176,5 +176,5 @@ def test_large_flat_table_grows_by_files_of_new_records(spark: Any, tmp_path: Pa
     fourth = night()
     assert not fourth & third, "a withdrawn record has left no file"
     version = public.version()
-    assert purge(config, lambda: spark) == 1
+    assert purge(config.home, lambda: spark) == 1
     assert (night(), public.version()) == (fourth, version), "nothing was drawn"

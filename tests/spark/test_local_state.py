@@ -35,16 +35,20 @@ def refuse() -> Any:
     raise SparkStartedError
 
 
+def read_state(config: Any) -> dict[str, Any] | None:
+    return local_state.read_local_state(config.home, config.spark)
+
+
 def show(config: Any, session: Any) -> dict[str, Any]:
     """As the command does it."""
-    state = local_state.read_local_state(config)
-    return maintenance.show(config, session) if state is None else state
+    state = read_state(config)
+    return maintenance.show(config.home, session) if state is None else state
 
 
 def assert_as_spark(lake: Lake, config: Any) -> dict[str, Any]:
     """Java is not started for it, and it says the same, in JSON and in the order of its keys."""
     found = show(config, refuse)
-    assert json.dumps(found) == json.dumps(maintenance.show(config, lambda: lake.spark))
+    assert json.dumps(found) == json.dumps(maintenance.show(config.home, lambda: lake.spark))
     return found
 
 
@@ -72,12 +76,12 @@ def test_the_state_is_the_same_until_a_withdrawn_record_is_gone(
     assert found["records"] == {"quarantined": 1, "released": 6, "withdrawn": 3}
     still = found["withdrawn"]
     assert (still["records"], still["in_draws"], still["in_public_table"], still["gone"]) == (3, 3, 3, False)
-    assert purge(config, lambda: lake.spark) == 3
+    assert purge(config.home, lambda: lake.spark) == 3
     lake.release(config)
     found = assert_as_spark(lake, config)
     assert (found["withdrawn"]["in_draws"], found["withdrawn"]["in_public_table"]) == (0, 0)
     assert all(found["withdrawn"]["files_of_old_versions"].values())
-    compact(config, lambda: lake.spark, retain_hours=0)
+    compact(config.home, lambda: lake.spark, retain_hours=0)
     assert assert_as_spark(lake, config)["withdrawn"]["gone"]
 
 
@@ -86,17 +90,17 @@ def test_what_is_wrong_is_told_by_spark(released: States, monkeypatch: pytest.Mo
     config = lake.config()
     assert assert_as_spark(lake, config)["runs"] == []
     lake = released.restore("drawn")
-    assert local_state.read_local_state(config) is not None
+    assert read_state(config) is not None
     other = lake.config(release="another")
-    assert local_state.read_local_state(other) is None
+    assert read_state(other) is None
     with pytest.raises(ReleaseError, match="holds the release support"):
         show(other, lambda: lake.spark)
     with monkeypatch.context() as patch:
         patch.setattr(local_state, "MAX_ROWS", 7)
-        assert local_state.read_local_state(config) is None, "so many are counted by Spark"
+        assert read_state(config) is None, "so many are counted by Spark"
     with monkeypatch.context() as patch:
         patch.setattr(local_state, "TABLE_VERSION", 9)
-        assert local_state.read_local_state(config) is None
+        assert read_state(config) is None
     shutil.move(lake.home, lake.root / "moved")
     lake.forget()
     with pytest.raises(SparkStartedError):
@@ -104,7 +108,7 @@ def test_what_is_wrong_is_told_by_spark(released: States, monkeypatch: pytest.Mo
     shutil.move(lake.root / "moved", lake.home)
     shutil.rmtree(lake.ledger)
     lake.forget()
-    assert local_state.read_local_state(config) is None
+    assert read_state(config) is None
     with pytest.raises(ReleaseError, match="is gone, though release support has runs"):
         show(config, lambda: lake.spark)
 
@@ -128,7 +132,7 @@ def test_tables_with_deletion_vectors_are_left_to_spark(released: States):
     assert (first["records"], first["published"]) == ({"released": 8}, None)
     lake.spark.sql(f"ALTER TABLE {draws} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     lake.spark.sql(f"DELETE FROM {draws} WHERE id = 'r00001'")
-    assert local_state.read_local_state(lake.config()) is None
+    assert read_state(lake.config()) is None
     assert show(lake.config(), lambda: lake.spark)["records"] == {"released": 7}
 
 
@@ -137,13 +141,13 @@ def test_options_and_other_places_are_left_to_spark(released: States, monkeypatc
     monkeypatch.undo()
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     plain = lake.config(spark={"delta_jars": str(delta_jars())})
-    assert local_state.read_local_state(plain) is not None
+    assert read_state(plain) is not None
     memory = {"spark.driver.memory": "2g", "spark.local.dir": "/scratch"}
-    assert local_state.read_local_state(lake.config(spark={"options": memory})) is not None
+    assert read_state(lake.config(spark={"options": memory})) is not None
     for name in ("spark.hadoop.fs.defaultFS", "spark.driver.extraJavaOptions", "spark.sql.catalog.spark_catalog"):
         changed = {**memory, name: "x"}
-        assert local_state.read_local_state(lake.config(spark={"options": changed})) is None
-    assert local_state.read_local_state(lake.config(spark={"master": "yarn"})) is None
-    assert local_state.read_local_state(lake.config(ledger={"path": "s3a://lake/ledger"})) is None
+        assert read_state(lake.config(spark={"options": changed})) is None
+    assert read_state(lake.config(spark={"master": "yarn"})) is None
+    assert read_state(lake.config(ledger={"path": "s3a://lake/ledger"})) is None
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
-    assert local_state.read_local_state(plain) is None
+    assert read_state(plain) is None

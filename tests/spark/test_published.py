@@ -305,7 +305,7 @@ def test_old_files_that_are_deleted_change_nothing(states: States):
     withdraw(settings(lake), lambda: lake.spark, ["r00001"], run_id="erasure-1")
     lake.release(settings(lake))
     before = verify(lake).manifest
-    compact(settings(lake), lambda: lake.spark, retain_hours=0)
+    compact(settings(lake).home, lambda: lake.spark, retain_hours=0)
     assert verify(lake).manifest == before
 
 

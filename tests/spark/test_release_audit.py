@@ -106,5 +106,5 @@ def test_a_gate_requires_the_audit_of_the_bundle_that_drew(spark: Any, released:
     assert [failure.name for failure in refused.failures] == ["audited"]
     bundle = find_bundle(config)
     assert bundle is not None
-    keep_audit(config, audit_bundle(bundle))
+    keep_audit(config.bundle_store, audit_bundle(bundle))
     assert run_gate(config, lambda: spark).result.passed

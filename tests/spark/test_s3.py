@@ -187,8 +187,8 @@ def test_a_release_on_s3_is_the_release_on_a_disk(released: States, endpoint: st
         found = rows(spark, f"s3a://lake/night/{name}")
         assert len(found) >= 8, name
         assert found == rows(spark, lake.root / ours), name
-    shown = show(there, lambda: spark)
-    assert shown["records"] == show(here, lambda: spark)["records"] == {"released": 8}
+    shown = show(there.home, lambda: spark)
+    assert shown["records"] == show(here.home, lambda: spark)["records"] == {"released": 8}
     verified = verify_by_spark(spark, "s3a://lake/night/shown")
     assert verified.manifest.snapshot.records == 8
     assert verify_table(LakeTable("s3a://lake/night/shown"), None, None, 0).manifest == verified.manifest

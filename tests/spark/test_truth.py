@@ -138,7 +138,7 @@ def test_an_epoch_is_known_by_its_key_and_a_run_by_its_tables(drawn: Lake):
     rotate_key(drawn.root / "key")
     shutil.rmtree(drawn.home)
     drawn.forget()
-    reset(config_of(drawn), lambda: drawn.spark)
+    reset(config_of(drawn).home, lambda: drawn.spark)
     assert drawn.run(config_of(drawn), run_id="night-1").released == 12
     assert {row["__epoch"] for row in drawn.draws()} == {2}
     assert {row["id"]: row["text"] for row in drawn.draws()} != first
@@ -177,7 +177,7 @@ def test_a_corrected_author_is_charged_and_the_old_charge_stays(
     lake, config = drawn, config_of(drawn, input={"changes": changes})
     lake.update("author = 'a1'", body="waab waac")
     interrupt(lake, monkeypatch, "reserve", config, "night-2")
-    abandon(config, lambda: lake.spark, "night-2")
+    abandon(config.home, lambda: lake.spark, "night-2")
     texts = {name: row["text"] for name, row in lake.newest().items()}
     before = {"a0": 3 * 24, "a1": 3 * 48, "a2": 3 * 24, "a3": 3 * 24}
     assert spent_by_author(lake) == before
@@ -261,7 +261,7 @@ def test_withdrawn_record_stays_out_whatever_befalls_the_tables(drawn: Lake):
     lake, config = drawn, config_of(drawn)
     withdraw(config, lambda: lake.spark, ["r00004"])
     with pytest.raises(ReleaseError, match="some or all of its tables are at"):
-        reset(config, lambda: lake.spark)
+        reset(config.home, lambda: lake.spark)
     lake.home.rename(lake.root / "aside")
     lake.forget()
     for command in (
@@ -273,9 +273,9 @@ def test_withdrawn_record_stays_out_whatever_befalls_the_tables(drawn: Lake):
             command(config)
     assert not (lake.home / "draws").exists()
 
-    assert len(reset(config, lambda: lake.spark)) == 1
+    assert len(reset(config.home, lambda: lake.spark)) == 1
     with pytest.raises(ReleaseError, match="lists no tables of it"):
-        reset(config, lambda: lake.spark)
+        reset(config.home, lambda: lake.spark)
     lake.update("id = 'r00000'", author="a3")
     assert lake.run(config).released == 11
     assert "r00004" not in lake.newest()

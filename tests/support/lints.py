@@ -137,10 +137,9 @@ ENTRIES = {
     "platform/session.py": {"start_session"},
     "release/evaluate.py": {"evaluate_release"},
     "release/gate.py": {"run_gate"},
-    "release/maintenance.py": {"purge", "compact", "reset", "freeze", "show"},
     "release/night.py": {"run_night"},
     "release/publish.py": {"publish"},
-    "release/run.py": {"run_release", "withdraw", "abandon"},
+    "release/run.py": {"run_release", "withdraw"},
     "release/stream.py": {"run_stream"},
     "sanitise/job.py": {"run_sanitise"},
 }
@@ -163,6 +162,28 @@ def find_configured(path: Path) -> list[str]:
         if isinstance(node, ast.Name) and node.id in names
     )
     return sorted({*uses})
+
+
+# A public function, whose argument users have.
+TAKES_ALL = {("spark/platform/session.py", "start_session")}
+
+
+def find_wide(path: Path, root: Path = LIB) -> list[str]:
+    """List the functions that take the whole configuration for two values, and neither call nor pass it."""
+    found = []
+    for function in ast.walk(parse_file(path)):
+        if not isinstance(function, ast.FunctionDef) or (str(path.relative_to(root)), function.name) in TAKES_ALL:
+            continue
+        for taken in (*function.args.args, *function.args.kwonlyargs):
+            if taken.annotation is None or "Config" not in ast.unparse(taken.annotation).split(" | "):
+                continue
+            nodes = [*ast.walk(function)]
+            called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+            reads = (node for node in nodes if isinstance(node, ast.Attribute) and id(node) not in called)
+            owners = {id(node.value): node.attr for node in reads}
+            uses = [owners.get(id(node)) for node in nodes if isinstance(node, ast.Name) and node.id == taken.arg]
+            found += [function.name] if None not in uses and len({*uses}) < 3 else []
+    return found
 
 
 def list_public(nodes: list[ast.stmt]) -> list[ast.FunctionDef | ast.ClassDef]:

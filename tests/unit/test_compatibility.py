@@ -60,11 +60,11 @@ def test_a_table_of_another_format_is_left_to_spark(number: str, tmp_path: Path,
     """Spark says what the table is. Before, the release is read without Spark."""
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     config = load_config(shutil.copytree(RELEASE, tmp_path / "kept") / "release.yaml")
-    assert read_local_state(config) is not None
+    assert read_local_state(config.home, config.spark) is not None
     log = tmp_path / "kept" / "release" / "draws" / "_delta_log" / f"{0:020d}.json"
     text = log.read_text("utf-8")
     assert '"wordveil.formatVersion":"3"' in text
     log.write_text(text.replace('"wordveil.formatVersion":"3"', f'"wordveil.formatVersion":"{number}"'), "utf-8")
     for summary in log.parent.glob("*.crc"):  # deltalake takes properties from the newest
         summary.unlink()
-    assert read_local_state(config) is None
+    assert read_local_state(config.home, config.spark) is None

@@ -24,6 +24,7 @@ from support.lints import (
     find_repeated_classes,
     find_undocumented,
     find_upward_imports,
+    find_wide,
     list_imports,
 )
 from support.repository import LIB, MODULES, ROOT, find_offenders
@@ -66,6 +67,11 @@ def test_spark_only_entries_take_the_configuration():
     folder = LIB / "spark"
     found = {str(path.relative_to(folder)): {*find_configured(path)} for path in MODULES if folder in path.parents}
     assert {place: names for place, names in found.items() if names} == ENTRIES
+
+
+def test_functions_take_sections_rather_than_the_configuration():
+    """Modules of commands are the door itself."""
+    assert find_offenders(find_wide, [path for path in MODULES if path.parent != LIB / "cli"]) == {}
 
 
 def importers(package: str, *folders: str) -> set[str]:

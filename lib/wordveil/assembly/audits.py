@@ -10,9 +10,9 @@ from wordveil.audit.findings import BUNDLE, RELEASE, Audit, audit_path, find_pas
 from wordveil.config.load import Config
 
 
-def keep_audit(config: Config, audit: Audit) -> tuple[str, str | None]:
+def keep_audit(bundle_store: str, audit: Audit) -> tuple[str, str | None]:
     """Keep an audit beside the bundles. Return its location, and that of a refutation of the same thing, or None."""
-    kept = open_store(config.bundle_store)
+    kept = open_store(bundle_store)
     path = save_audit(kept.root, audit)
     kept.save(path)
     refuted = audit_path(kept.root, audit.kind, audit.identity, is_refuted=True)

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from wordveil.artifacts import bundle as bundles
-from wordveil.artifacts.bundle import Bundle
+from wordveil.artifacts.bundle import Bundle, Recipe
 from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.assembly.inputs import confine_embedding, digest_files, digest_list, read_files
 from wordveil.assembly.remote import fetch, open_store
 from wordveil.config.load import Config
-from wordveil.config.mechanisms import HYPERNYMS
+from wordveil.config.mechanisms import HYPERNYMS, MechanismSection
+from wordveil.config.schema import TextSection
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training.hypernyms import read_pairs
@@ -57,9 +58,8 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     :class:`wordveil.errors.NgramError` if another public file is missing, unreadable or does not fit the embedding.
     """
     work = work or BuildContext()
-    config = fetch_files(config)
-    section, store = config.mechanism, open_store(config.bundle_store)
-    recipe = config.recipe(embeddings.digest_source(section.embedding), _digest_inputs(config))
+    section, store = fetch_files(config.mechanism), open_store(config.bundle_store)
+    recipe = _make_recipe(config, section)
     try:
         path = store.find(recipe)
     except BundleError:
@@ -69,7 +69,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     if path is None:
         # Files first: their faults are reported before training an embedding, which may start Spark.
         files = read_files(section.public_files, work.progress)
-        embedding = _load_embedding(config, store.root, work, read)
+        embedding = _load_embedding(section, config.text.keep_only, store.root, work, read)
         fitted = files.fit(embedding.words, config.policy.language)
         work = replace(work, kept=work.kept or store.root / _PARTS)
         built = section.mechanism.build(
@@ -101,30 +101,31 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     return bundles.open_bundle(path)
 
 
-def fetch_files(config: Config) -> Config:
-    """Replace remote public files of the configuration's mechanism by local copies."""
-    section = config.mechanism
+def fetch_files(section: MechanismSection) -> MechanismSection:
+    """Replace remote public files of a mechanism by local copies."""
     places = {"embedding": section.embedding, **section.public_files}
     copies = {name: fetch(f"mechanism.{name}", place) for name, place in places.items()}
-    return config.model_copy(update={"mechanism": section.model_copy(update=copies)})
+    return section.model_copy(update=copies)
 
 
-def _digest_inputs(config: Config, *, missing_allowed: bool = False) -> dict[str, str]:
-    digests = digest_files(config.mechanism.public_files, missing_allowed=missing_allowed)
+def _make_recipe(config: Config, section: MechanismSection, *, missing_allowed: bool = False) -> Recipe:
+    digests = digest_files(section.public_files, missing_allowed=missing_allowed)
     listed = config.text.keep_only
-    if listed and not (missing_allowed and not Path(listed).exists()):
+    if listed and (not missing_allowed or Path(listed).exists()):
         digests[bundles.KEEP_ONLY] = digest_list(listed)
-    return digests
+    is_read = not missing_allowed or embeddings.embedding_exists(section.embedding)
+    return config.recipe(embeddings.digest_source(section.embedding) if is_read else "", digests)
 
 
-def _load_embedding(config: Config, store: Path, work: BuildContext, read: ReadPairs) -> Embedding:
-    """Read the embedding, or train it. If ``text.keep_only`` is set, keep its words alone."""
-    section = config.mechanism
+def _load_embedding(
+    section: MechanismSection, keep_only: str | None, store: Path, work: BuildContext, read: ReadPairs
+) -> Embedding:
+    """Read the embedding, or train it, and confine it to the words of the list ``keep_only``, if any."""
     if section.embedding_format == HYPERNYMS:
         loaded = train_or_load(Path(section.embedding), section.training.settings, store / _TRAINED, work, read)
     else:
         loaded = embeddings.load(section.embedding, section.embedding_format, work.progress)
-    return confine_embedding(loaded, config.text.keep_only) if config.text.keep_only else loaded
+    return confine_embedding(loaded, keep_only) if keep_only else loaded
 
 
 def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: None) -> Embedding | None:
@@ -132,11 +133,11 @@ def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: N
 
     Raises :class:`wordveil.errors.EmbeddingError` if it cannot be read.
     """
-    config = fetch_files(config)
-    section = config.mechanism
+    section = fetch_files(config.mechanism)
     if section.embedding_format == HYPERNYMS or not embeddings.embedding_exists(section.embedding):
         return None
-    return _load_embedding(config, Path(config.bundle_store), BuildContext(progress), read_pairs)
+    store = Path(config.bundle_store)
+    return _load_embedding(section, config.text.keep_only, store, BuildContext(progress), read_pairs)
 
 
 @dataclass(frozen=True)
@@ -153,18 +154,17 @@ class PublicParts:
 
 
 @contextmanager
-def open_parts(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Iterator[PublicParts]:
+def open_parts(config: Config, work: BuildContext | None = None) -> Iterator[PublicParts]:
     """Read the public files of a configuration, to build mechanisms without a bundle.
 
     Neighbours and clusters are kept in the bundle store, by the embedding's content, if it is writable: the next
     epsilon, and the next command, finds them there. They are public, as the embedding is. Those unused for a day are
     deleted. Raises as :func:`build_bundle`.
     """
-    config = fetch_files(config)
-    section, store = config.mechanism, open_store(config.bundle_store).root
+    section, store = fetch_files(config.mechanism), open_store(config.bundle_store).root
     work = work or BuildContext()
     files = read_files(section.public_files, work.progress)
-    embedding = _load_embedding(config, store, work, read)
+    embedding = _load_embedding(section, config.text.keep_only, store, work, read_pairs)
     fitted = files.fit(embedding.words, config.policy.language)
     with suppress(OSError):
         (store / _COMPARED).mkdir(parents=True, exist_ok=True)
@@ -179,7 +179,7 @@ def compare_mechanisms(config: Config, text: str, work: BuildContext | None = No
     """Show ``text`` under the configured mechanism and under the others. Raises as :func:`build_bundle`."""
     section = config.mechanism
     with open_parts(config, work) as parts:
-        ngrams = find_ngrams(config)
+        ngrams = find_ngrams(config.text)
         return compare(
             parts.embedding, config.policy, section.name, section.settings, text, parts.work, ngrams, parts.inputs
         )
@@ -198,10 +198,11 @@ def measure_texts(config: Config, find: FindBundle, texts: tuple[str, str]) -> T
         )
     embedding = None
     if not stores_points(bundle):
-        config = fetch_files(config)
-        if embeddings.embedding_exists(config.mechanism.embedding):
-            embedding = _load_embedding(config, bundle.path.parent, BuildContext(), read_pairs)
-    return measure_distance(bundle, config.sentence_policy, texts, embedding, find_ngrams(config))
+        section = fetch_files(config.mechanism)
+        if embeddings.embedding_exists(section.embedding):
+            keep_only, store = config.text.keep_only, bundle.path.parent
+            embedding = _load_embedding(section, keep_only, store, BuildContext(), read_pairs)
+    return measure_distance(bundle, config.sentence_policy, texts, embedding, find_ngrams(config.text))
 
 
 def find_bundle(config: Config) -> Bundle | None:
@@ -210,11 +211,8 @@ def find_bundle(config: Config) -> Bundle | None:
     The contents of public files are compared if they are on this machine, otherwise their names. Raises
     :class:`BundleError` if there are bundles and none matches.
     """
-    source = config.mechanism.embedding
-    digest = embeddings.digest_source(source) if embeddings.embedding_exists(source) else ""
-    store = open_store(config.bundle_store)
-    recipe = config.recipe(digest, _digest_inputs(config, missing_allowed=True))
-    path = store.find(recipe)
+    recipe = _make_recipe(config, config.mechanism, missing_allowed=True)
+    path = open_store(config.bundle_store).find(recipe)
     return bundles.open_bundle(path) if path else None
 
 
@@ -252,9 +250,9 @@ def find_facts(config: Config, fingerprint: str) -> PublishedFacts:
     return PublishedFacts()
 
 
-def find_ngrams(config: Config) -> NgramModel | None:
+def find_ngrams(section: TextSection) -> NgramModel | None:
     """Open and verify the text policy's n-gram model, if any. Raises :class:`wordveil.errors.NgramError`."""
-    return open_model(find_model(Path(config.text.ngrams))) if config.text.ngrams else None
+    return open_model(find_model(Path(section.ngrams))) if section.ngrams else None
 
 
 def ready_bundle(config: Config, work: BuildContext | None = None) -> Bundle:

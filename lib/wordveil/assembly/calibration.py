@@ -19,7 +19,7 @@ from wordveil.assembly.passages import is_text, read_strings
 from wordveil.assembly.remote import fetch
 from wordveil.config.checks import find_place_faults
 from wordveil.config.load import Config, load_config
-from wordveil.config.mechanisms import HYPERNYMS
+from wordveil.config.mechanisms import HYPERNYMS, MechanismSection
 from wordveil.config.yaml_file import read_yaml
 from wordveil.embeddings.training.hypernyms import read_pairs
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -162,7 +162,7 @@ def run_calibration(request: Request, config: Config, work: BuildContext) -> Cal
             equal, is_same = _match(subject, other, request, work)
             answers.append(equal)
             notes.extend([] if is_same else [VOCABULARY_NOTE])
-        hierarchy = _read_hierarchy(config, subject) if request.epsilons or answers else None
+        hierarchy = _read_hierarchy(config.mechanism, subject) if request.epsilons or answers else None
         epsilons = sorted({*request.epsilons, *(answer.epsilon for answer in answers)})
         meanings = []
         for number, epsilon in enumerate(epsilons):
@@ -172,16 +172,16 @@ def run_calibration(request: Request, config: Config, work: BuildContext) -> Cal
     is_exact = all(figure.is_exact for meaning in meanings for figure in meaning.words)
     return Calibration(
         mechanism=subject.mechanism,
-        facts=_list_facts(config, subject, request.plan, is_exact=is_exact),
+        facts=_list_facts(config.mechanism, subject, request.plan, is_exact=is_exact),
         meanings=tuple(meanings),
         found=tuple(answers),
         notes=(*notes, _EXACT_NOTE if is_exact else _DRAWN_NOTE, K_NOTE if hierarchy else NO_K_NOTE),
     )
 
 
-def _read_hierarchy(config: Config, subject: Subject) -> WordHierarchy | None:
+def _read_hierarchy(section: MechanismSection, subject: Subject) -> WordHierarchy | None:
     """Read the pairs that the embedding was trained from, or the package's, or return None if it has no pair."""
-    section, words = config.mechanism, subject.embedding.words
+    words = subject.embedding.words
     if section.embedding_format == HYPERNYMS:
         pairs = fetch("mechanism.embedding", section.embedding)
         found = WordHierarchy.of(words, read_pairs(Path(pairs), section.training.settings))
@@ -242,17 +242,19 @@ def calibrate_texts(request: Request, config: Config, work: BuildContext) -> lis
     built; otherwise as :func:`open_parts`.
     """
     clusters = int(config.mechanism.recipe["clusters"])
-    sample = None if request.labelled is None else _read_sample(str(request.labelled), config)
+    sample = None
+    if request.labelled is not None:
+        sample = _read_sample(str(request.labelled), config.places, config.policy.unit)
     meanings = measure_text_meaning(request.epsilons, clusters)
     return meanings if sample is None else _judge_sample(sample, meanings, config, work)
 
 
-def _read_sample(source: str, config: Config) -> Documents:
-    """Read a public sample of labelled texts."""
+def _read_sample(source: str, places: Mapping[str, str | None], unit: DrawnUnit) -> Documents:
+    """Read a public sample of labelled texts, which lies in none of the places of records, by setting."""
     place = make_absolute(source)
-    if faults := [*find_place_faults(_LABELLED, place, config.places)]:
+    if faults := [*find_place_faults(_LABELLED, place, places)]:
         raise ConfigError("command line", faults)
-    if config.policy.unit != DrawnUnit.TEXT:
+    if unit != DrawnUnit.TEXT:
         raise usage_error(_LABELLED, source, "is judged by one draw a text. Add --set text.unit=text.")
     where = f"{_LABELLED} = {source}"
     if not Path(place).exists():
@@ -319,15 +321,15 @@ def _judge_sample(
     return sorted(judged, key=lambda meaning: (meaning.epsilon, meaning.clusters))
 
 
-def _list_facts(config: Config, subject: Subject, plan: WordPlan, *, is_exact: bool) -> Mapping[str, str]:
+def _list_facts(section: MechanismSection, subject: Subject, plan: WordPlan, *, is_exact: bool) -> Mapping[str, str]:
     size = subject.embedding.size
-    settings = {name: value for name, value in config.mechanism.recipe.items() if name != "epsilon"}
+    settings = {name: value for name, value in section.recipe.items() if name != "epsilon"}
     measured = f"{size if is_exact else min(plan.words, size):,} of {size:,}"
     return {
         "mechanism": subject.mechanism,
         "settings": ", ".join(f"{name} {value}" for name, value in settings.items() if value not in (None, []))
         or "none",
-        "embedding": config.mechanism.names["embedding"],
+        "embedding": section.names["embedding"],
         "dimension": f"{subject.embedding.dimension:,}",
         "words measured": measured,
         "draws of a word": f"{plan.runs:,}",

@@ -66,7 +66,7 @@ def load_evaluation(config: Config) -> EvaluationContext:
         source=config.source,
         section=config.evaluation,
         author=config.author,
-        sanitiser=BundleSanitiser(bundle, config.policy, find_ngrams(config), config.text_columns),
+        sanitiser=BundleSanitiser(bundle, config.policy, find_ngrams(config.text), config.text_columns),
         embedding=find_embedding(config),
     )
 

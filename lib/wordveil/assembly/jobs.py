@@ -45,7 +45,7 @@ def load_materials(config: Config, work: BuildContext) -> Materials:
     """
     key = load_key(config.key.file, config.key.env)
     bundle = ready_bundle(config, work)
-    return Materials(key, bundle, find_ngrams(config), config.spark.bundle)
+    return Materials(key, bundle, find_ngrams(config.text), config.spark.bundle)
 
 
 def load_release_job(config: Config, work: BuildContext) -> ReleaseJob:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordveil.assembly.local_paths import find_local, require_free_paths
-from wordveil.config.load import Config
+from wordveil.config.schema import ReleaseHome, SparkSection
 from wordveil.records.schema import RELEASED, WITHDRAWN
 from wordveil.release.events import Event, Events, describe_records, describe_release, parse_events
 from wordveil.release.lake_table import UnusualTableError, list_plain_files, open_plain
@@ -38,30 +38,29 @@ UNREAD = (OSError, ValueError, KeyError, TypeError, pa.ArrowException)
 """Errors of tables that Spark has to read."""
 
 
-def read_local_state(config: Config) -> dict[str, Any] | None:
-    """Describe the release of ``config`` as ``wordveil release show`` does. Return None if Spark has to read it.
+def read_local_state(release: ReleaseHome, spark: SparkSection) -> dict[str, Any] | None:
+    """Describe a release as ``wordveil release show`` does. Return None if a session of ``spark`` has to read it.
 
     Raises :class:`ConfigError` as opening the release does.
     """
-    assert config.ledger is not None
-    public = config.output.public or f"{config.output.path.rstrip('/')}/{PUBLIC}"
-    home, public_path, ledger_path = (
-        find_local(path.rstrip("/"), config.spark) for path in (config.output.path, public, config.ledger.path)
-    )
+    path, ledger = release.output.path.rstrip("/"), release.ledger
+    public = release.output.public or f"{path}/{PUBLIC}"
+    home, public_path, ledger_path = (find_local(place.rstrip("/"), spark) for place in (path, public, ledger.path))
     if home is None or public_path is None or ledger_path is None:
         return None
-    require_free_paths(config.output, config.ledger)
+    require_free_paths(release.output, ledger)
+    described = release.name, path, release.output.writers
     if not any((path / DELTA_LOG).exists() for path in (home / JOURNAL, home / DRAWS, ledger_path)):
-        return _describe_release(config, Events([]))  # nothing has run yet
+        return describe_release(*described, Events([]))  # nothing has run yet
     try:
         events = Events(read_events(home / JOURNAL))
         intents = events.intents()
-        if not intents or intents[0].terms.fixed["release"] != config.release:
+        if not intents or intents[0].terms.fixed["release"] != release.name:
             return None
         draws = _open_table(home / DRAWS, events.newest_version(DRAWS_VERSION))
         _open_table(ledger_path, events.newest_version(LEDGER_VERSION))
         published = _open_table(public_path) if (public_path / DELTA_LOG).exists() else None
-        return _describe_release(config, events) | _count_records(draws, published, config.source.id)
+        return describe_release(*described, events) | _count_records(draws, published, release.id)
     except UNREAD:
         return None
 
@@ -73,10 +72,6 @@ def read_events(root: Path, version: int | None = None) -> list[Event]:
     """
     rows = _read_rows(_open_table(root, version=version), ["seq", "event", "run_id", "at", "body"])
     return parse_events(rows.to_pylist())
-
-
-def _describe_release(config: Config, events: Events) -> dict[str, Any]:
-    return describe_release(config.release, config.output.path.rstrip("/"), config.output.writers, events)
 
 
 @dataclass(frozen=True)

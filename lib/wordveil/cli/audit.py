@@ -50,7 +50,7 @@ def bundle(call: Call, draws: DrawsOption = DRAWS, alpha: AlphaOption = ALPHA, s
     check_alpha(alpha)
     with show_status() as progress:
         audit = _audit_bundle(call.config, draws, alpha, seed, progress)
-    return _conclude(call, audit, call.config)
+    return _conclude(call, audit, call.config.bundle_store)
 
 
 @app.command()
@@ -76,7 +76,7 @@ def release(
         from wordveil.spark.evaluate.canaries import audit_release
 
         audit = audit_release(call.config, session, alpha=alpha, copies=copies, seed=seed, progress=progress)
-    return _conclude(call, audit, call.config)
+    return _conclude(call, audit, call.config.bundle_store)
 
 
 @app.command("callable")
@@ -117,16 +117,16 @@ def audit_function(
     return _conclude(call, audit)
 
 
-def _conclude(call: Call, audit: Audit, config: Config | None = None) -> Result:
-    """Make the result of an audit, write its page, and keep it beside the bundles of its configuration, if any.
+def _conclude(call: Call, audit: Audit, bundle_store: str | None = None) -> Result:
+    """Make the result of an audit, write its page, and keep it beside the bundles of a store, if any.
 
     The result fails with :class:`RefutedError` if a claim was refuted, or if none could have been.
     """
     from wordveil.report.audit import render_audit, verdict_of
 
     call.tell(audit.to_dict())
-    if config is not None:
-        _keep(config, audit)
+    if bundle_store is not None:
+        _keep(bundle_store, audit)
     if call.page:
         call.save_page(render_audit(audit), "the page.")
     failure = None
@@ -161,11 +161,11 @@ def check_alpha(alpha: float) -> None:
         raise usage_error("--alpha", f"{alpha:g}", "must be above 0 and below 1, e.g. 0.01.")
 
 
-def _keep(config: Config, audit: Audit) -> None:
+def _keep(bundle_store: str, audit: Audit) -> None:
     """Keep an audit beside the bundles, and print its path."""
     from wordveil.assembly.audits import keep_audit
 
-    path, refuted = keep_audit(config, audit)
+    path, refuted = keep_audit(bundle_store, audit)
     print_note(f"{path}: the audit, for a gate that requires it.")
     if refuted:
         problem = "a gate with the rule audited fails as long as this file is there. See `wordveil docs auditing`."

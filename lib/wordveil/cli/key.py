@@ -120,10 +120,11 @@ def destroy(
     if settings is not None:
         from wordveil.spark.release.maintenance import freeze
 
+        key = load_key(str(file), None)
         with show_status() as progress:
             frozen = {
                 "release": settings.release,
-                "frozen": freeze(settings, prepare_session(settings, is_short=True), progress=progress),
+                "frozen": freeze(settings.home, key, prepare_session(settings, is_short=True), progress=progress),
             }
     tombstone = destroy_key(file)
     facts = {"key": str(file), "fingerprint": tombstone.fingerprint, "destroyed": tombstone.date}

@@ -48,10 +48,7 @@ def ledger(
     path: Annotated[
         str | None,
         Option(
-            "--ledger",
-            metavar="PATH",
-            callback=absolute_path,
-            help="The path of a ledger, instead of a configuration.",
+            "--ledger", metavar="PATH", callback=absolute_path, help="The path of a ledger, instead of a configuration."
         ),
     ] = None,
     by: Annotated[By, Option("--by", help="What each row adds up: a release, a record or an author.")] = By.RELEASE,
@@ -108,7 +105,8 @@ def ledger(
         elif as_csv:
             print_csv_rows(stream, [*costs.columns, "unbounded", "unit", "for"])
     if is_table:
-        _print(shown, budget, costs.columns, limit or TABLE_ROWS, unlimited=_unlimited(settings, is_partial=is_partial))
+        unlimited = _unlimited(is_limited=bool(settings and settings.budgets), is_partial=is_partial)
+        _print(shown, budget, costs.columns, limit or TABLE_ROWS, unlimited=unlimited)
         if shown and not rows and (more := count_runs_left(shown[0], runs)) is not None:
             print_note(
                 f"at the mean rate of the {runs:,} runs so far, the first row reaches its limit in {more:,} more."
@@ -131,9 +129,9 @@ def _settings(
     return None if config is None else read_release_config(config, overrides)
 
 
-def _unlimited(config: Config | None, *, is_partial: bool) -> str | None:
+def _unlimited(*, is_limited: bool, is_partial: bool) -> str | None:
     """Return the reason to hide the column ``left``, if any."""
-    if config is None or config.budgets is None:
+    if not is_limited:
         return "no budgets are configured here, so there are no limits to compare with."
     return (
         "a limit applies to everything that a record, author or release has used. This report covers only a part "

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
     from wordveil.assembly.bundles import FindBundle
     from wordveil.config.load import Config
+    from wordveil.config.schema import TextSection
     from wordveil.measures.comparison import SentencePreview
     from wordveil.spark.plan.plan import FindTrials, Plan
     from wordveil.spark.plan.sample import Preview
+    from wordveil.text.policy import TextPolicy
 
 
 @command(read_config, params=True, report=True, html=True)
@@ -44,12 +46,7 @@ def plan(
         int | None, Option("--seed", metavar="SEED", help="Take the sample that had this seed; by default a new one.")
     ] = None,
     words: Annotated[
-        str | None,
-        Option(
-            "--words",
-            metavar="WORD,...",
-            help="Show what these words become, and the cluster of each.",
-        ),
+        str | None, Option("--words", metavar="WORD,...", help="Show what these words become, and the cluster of each.")
     ] = None,
     text: Annotated[
         str | None,
@@ -89,12 +86,13 @@ def plan(
 
     config = call.config
     check_text(text, compare=compare, against=against)
-    _check_unit(config, compare=compare, against=against)
+    if config.mechanism.mechanism.draws_texts:
+        _refuse_words(config.mechanism.name, compare=compare, against=against)
     find = find_once(config)
     find_trials = find_trials_once(config.policy, find)
     with show_status() as progress:
         request = check_preview(config, sample, words, find, seed=seed)
-        sentence = _sentence(config, find, text) if text or call.page else None
+        sentence = _sentence(config.text, config.sentence_policy, find, text) if text or call.page else None
     if text and not (sentence or compare or call.page):
         raise BundleError(
             f"bundle_store = {config.bundle_store}: the store has no bundle that fits, and --text is drawn with "
@@ -137,15 +135,13 @@ def _add_sampled(
     return replace(add_typical(plan, preview.sample, find_trials, config.policy), runs_left=runs_left)
 
 
-def _check_unit(config: Config, *, compare: bool, against: str | None) -> None:
-    """Raise :class:`ConfigError` for questions about words if the mechanism draws whole texts."""
-    if not config.mechanism.mechanism.draws_texts:
-        return
+def _refuse_words(mechanism: str, *, compare: bool, against: str | None) -> None:
+    """Raise :class:`ConfigError` for questions about words, which a mechanism of whole texts cannot answer."""
     if against is not None:
-        problem = f"{config.mechanism.name} draws a whole text: two texts cost epsilon, or nothing if they have one "
+        problem = f"{mechanism} draws a whole text: two texts cost epsilon, or nothing if they have one "
         raise usage_error("--against", against[:80], f"{problem}subject. Show the subject of each with --text.")
     if compare:
-        problem = f"{config.mechanism.name} draws a whole text, and the others draw words. Show --text under each."
+        problem = f"{mechanism} draws a whole text, and the others draw words. Show --text under each."
         raise usage_error("--compare", "", problem)
 
 
@@ -159,15 +155,15 @@ def check_text(text: str | None, *, compare: bool, against: str | None = None) -
         raise usage_error("--text", text[:80], "is empty. Give a public sentence.")
 
 
-def _sentence(config: Config, find: FindBundle, text: str | None) -> SentencePreview | None:
+def _sentence(section: TextSection, policy: TextPolicy, find: FindBundle, text: str | None) -> SentencePreview | None:
     """Preview a public sentence before and after; None if there is no bundle, or no sentence fits the vocabulary."""
     from wordveil.assembly.bundles import find_ngrams
     from wordveil.measures.comparison import preview_default, preview_sentence
 
     with suppress(BundleError):
         if (bundle := find()) is not None:
-            model = find_ngrams(config)
+            model = find_ngrams(section)
             if text is None:
-                return preview_default(bundle, config.sentence_policy, model)
-            return preview_sentence(bundle, config.sentence_policy, text, model)
+                return preview_default(bundle, policy, model)
+            return preview_sentence(bundle, policy, text, model)
     return None

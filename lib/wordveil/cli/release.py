@@ -129,7 +129,7 @@ def gate(call: Call) -> Result:
     """
     from wordveil.spark.release.gate import run_gate
 
-    decision = call.do(run_gate)
+    decision = call.do(run_gate, call.config)
     if call.page:
         call.save_page(render_gate(decision))
     return Result(decision.to_dict(), partial(print_decision, decision), find_gate_failure(decision))
@@ -144,7 +144,7 @@ def publish(call: Call) -> Result:
     """
     from wordveil.spark.release.publish import publish as publish_release
 
-    made = call.do(publish_release)
+    made = call.do(publish_release, call.config)
     return Result(made.to_dict(), partial(print_publication, made, call.config.release))
 
 
@@ -184,8 +184,7 @@ def withdraw(
 @app.command()
 @command(read_release_config)
 def abandon(
-    call: Call,
-    run_id: Annotated[str, Argument(metavar="RUN_ID", help="The interrupted run, as `show` names it.")],
+    call: Call, run_id: Annotated[str, Argument(metavar="RUN_ID", help="The interrupted run, as `show` names it.")]
 ) -> Result:
     """Give up an interrupted run that cannot be finished.
 
@@ -198,7 +197,7 @@ def abandon(
     release = call.config.release
     with show_status() as progress:
         progress("starting Spark")
-        abandon_run(call.config, prepare_session(call.config, is_short=True), run_id)
+        abandon_run(call.config.home, prepare_session(call.config, is_short=True), run_id)
     facts = {"release": release, "run": run_id, "charged": "everything that it had reserved"}
     document = {"release": release, "run_id": run_id, "state": "abandoned"}
     return Result.of("Abandoned", document, facts)
@@ -213,7 +212,7 @@ def purge(call: Call) -> Result:
     """
     from wordveil.spark.release.maintenance import purge as purge_release
 
-    rows = call.do(purge_release)
+    rows = call.do(purge_release, call.config.home)
     note = "old files hold them until `wordveil release compact`, and the public table until `gate` and `publish`."
     facts = {"release": call.config.release, "draws deleted": f"{rows:,}"}
     document = {"release": call.config.release, "rows": rows}
@@ -236,7 +235,7 @@ def compact(
     """
     from wordveil.spark.release.maintenance import compact as compact_release
 
-    done = call.do(compact_release, retain_hours=retain_hours)
+    done = call.do(compact_release, call.config.home, retain_hours=retain_hours)
     document = {"release": call.config.release, "retain_hours": retain_hours, "tables": done}
     return Result(document, lambda: print_rows(compact_table(done)))
 
@@ -259,7 +258,7 @@ def reset(
             "gives up the draws and the journal permanently. Restore them if there is a backup; otherwise add --yes."
         )
         raise usage_error("release reset", "", problem)
-    tables = call.do(reset_release, is_short=True)
+    tables = call.do(reset_release, call.config.home, is_short=True)
     note = (
         "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you "
         "publish again."
@@ -280,10 +279,10 @@ def show(call: Call) -> Result:
     """
     from wordveil.assembly.local_state import read_local_state
 
-    if (facts := read_local_state(call.config)) is None:
+    if (facts := read_local_state(call.config.home, call.config.spark)) is None:
         from wordveil.spark.release.maintenance import show as show_release
 
-        facts = call.do(show_release, is_short=True)
+        facts = call.do(show_release, call.config.home, is_short=True)
     return Result(facts, partial(_print_release, facts))
 
 

@@ -56,11 +56,7 @@ class Result:
 
     @classmethod
     def of(
-        cls,
-        title: str,
-        document: Mapping[str, Any],
-        facts: Mapping[str, Any] | None = None,
-        notes: Sequence[str] = (),
+        cls, title: str, document: Mapping[str, Any], facts: Mapping[str, Any] | None = None, notes: Sequence[str] = ()
     ) -> Result:
         """Return a result that is shown as a table of ``facts``, by default the document's, with notes below it."""
         shown = {name.replace("_", " "): value for name, value in (document if facts is None else facts).items()}
@@ -85,10 +81,10 @@ class Call:
         self.as_json = as_json
         self.params: Mapping[str, str] = {}
 
-    def do(self, step: Callable[..., Output], *, is_short: bool = False, **options: Any) -> Output:
-        """Do a step of a release in a session of its own, and show its stages."""
+    def do(self, step: Callable[..., Output], taken: object, *, is_short: bool = False, **options: Any) -> Output:
+        """Do a step of a release in a session of its own, and show its stages. ``taken``: what it takes."""
         with show_status() as progress:
-            return step(self.config, prepare_session(self.config, is_short=is_short), progress=progress, **options)
+            return step(taken, prepare_session(self.config, is_short=is_short), progress=progress, **options)
 
     def save_page(self, page: str, note: str | None = PAGE_NOTE) -> None:
         """Write the page of ``--html``, and print its path with a note, if any."""

@@ -168,7 +168,7 @@ def test_an_audit_counts_on_every_machine_until_it_is_deleted(tmp_path: Path, ma
     bundle = build_bundle(config)
     assert find_audits(config, bundle.fingerprint) == ()
     audit = audit_bundle(bundle, draws=LEAST_DRAWS["bundle"])
-    path, refuted = keep_audit(config, audit)
+    path, refuted = keep_audit(config.bundle_store, audit)
     assert refuted is None
     assert path == f"{(tmp_path / 'bundles').as_uri()}/.audits/{bundle.fingerprint}/bundle.json"
     machine("theirs")

@@ -144,7 +144,7 @@ def audit_release(
     copies, and :class:`InputError` if the text policy hides no words of the vocabulary, so that no canary can be made.
     """
     bundle = ready_bundle(config, BuildContext(progress))
-    model = find_ngrams(config)
+    model = find_ngrams(config.text)
     settings, source = config.record_settings(_NAME), config.source
     inputs = _make_inputs(source, BundleSanitiser(bundle, config.policy, model), copies, seed)
     key = MasterKey(sha256(b"wordveil: made documents, %d" % seed).digest())

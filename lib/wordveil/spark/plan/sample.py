@@ -226,7 +226,7 @@ def check_preview(
         shown, unknown = sort_words(words.split(","), config.policy, bundle.vocabulary)
     elif draws_words:
         shown = default_words(bundle.vocabulary)
-    ngrams = find_ngrams(config) if rows is not None else None  # words alone are drawn without it
+    ngrams = find_ngrams(config.text) if rows is not None else None  # words alone are drawn without it
     sanitiser = BundleSanitiser(bundle, config.policy, ngrams, config.text_columns)
     return PreviewRequest(sanitiser, config.source, config.mechanism, rows, shown, unknown, seed)
 

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from wordveil.config.load import Config
-from wordveil.crypto.keys import load_key
+from wordveil.config.schema import ReleaseHome
+from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ReleaseError, usage_error
 from wordveil.records.schema import WITHDRAWN
 from wordveil.release.events import FROZEN, PURGED, VACUUMED, describe_records, describe_release
@@ -28,12 +28,12 @@ FILE_BYTES = 128 * 2**20
 """Largest size of a file that compaction makes."""
 
 
-def purge(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore) -> int:
+def purge(home: ReleaseHome, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore) -> int:
     """Delete the draws of withdrawn records from the newest version of the draws, and return their number.
 
     Their text stays in old files until those are vacuumed, and in the public table until the next publication.
     """
-    with open_release(config.home, session, progress, outcome="the draws are unchanged") as release:
+    with open_release(home, session, progress, outcome="the draws are unchanged") as release:
         draws, name = release.draws, release.home.id
         release.journal.require_no_open_runs()
         progress("purging")
@@ -55,7 +55,7 @@ def _withdrawn_ids(release: Release) -> DataFrame:
 
 
 def compact(
-    config: Config,
+    home: ReleaseHome,
     session: Callable[[], SparkSession],
     *,
     retain_hours: int = DEFAULT_RETAIN_HOURS,
@@ -67,10 +67,10 @@ def compact(
     each table, files and bytes before and after, data files of old versions included.
     """
     done = {}
-    with open_release(config.home, session, progress, outcome="no row was changed") as release:
+    with open_release(home, session, progress, outcome="no row was changed") as release:
         journal = release.journal
         journal.require_no_open_runs()
-        if retain_hours < DEFAULT_RETAIN_HOURS and not release.is_exclusive and config.output.writers != "one":
+        if retain_hours < DEFAULT_RETAIN_HOURS and not release.is_exclusive and home.output.writers != "one":
             raise usage_error(
                 "--retain-hours",
                 str(retain_hours),
@@ -97,37 +97,38 @@ def compact(
 
 
 def reset(
-    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
+    home: ReleaseHome, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> list[str]:
     """Give up the lost tables of a release, so that the next run may make new ones; return their identifiers.
 
     Spent budget stays spent, and records whose withdrawal was requested stay out. Raises :class:`ReleaseError` if the
     tables exist, or if the ledger has no entry of the release.
     """
-    with open_release(config.home, session, progress, outcome="nothing was given up") as release:
+    with open_release(home, session, progress, outcome="nothing was given up") as release:
         ledger = release.ledger
         if release.journal_table.exists() or release.draws.exists():
             raise ReleaseError(
                 f"release {release.name}: some or all of its tables are at {release.path}. This command gives up lost "
                 "tables. If you do not need what is left of them, move it away first. Nothing was done."
             )
-        if not (known := ledger.tables_of(config.release)):
+        if not (known := ledger.tables_of(home.name)):
             raise ReleaseError(
-                f"release {config.release}: the ledger {ledger.table.path} lists no tables of it that could be given "
+                f"release {home.name}: the ledger {ledger.table.path} lists no tables of it that could be given "
                 "up. Check the release's name and ledger.path. Nothing was done."
             )
-        ledger.reset(config.release, new_run_id(), known)
+        ledger.reset(home.name, new_run_id(), known)
     return known
 
 
-def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore) -> str:
+def freeze(
+    home: ReleaseHome, key: MasterKey, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
+) -> str:
     """Freeze a release whose key is about to be destroyed, and return the time since when it is frozen (UTC).
 
     Nothing is drawn, gated or published afterwards; freezing again does nothing. Raises :class:`ReleaseError` for a
     release without runs, with an open one, or with another key.
     """
-    key = load_key(config.key.file, config.key.env)
-    with open_release(config.home, session, progress, outcome="nothing was destroyed") as release:
+    with open_release(home, session, progress, outcome="nothing was destroyed") as release:
         journal = release.journal
         journal.require_no_open_runs()
         journal.check_key(key)
@@ -137,14 +138,14 @@ def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Cal
 
 
 def show(
-    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
+    home: ReleaseHome, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> dict[str, Any]:
     """Describe the state of a release: its runs, its records, its publication, and withdrawn text that still exists.
 
     For most releases :func:`wordveil.assembly.local_state.read_local_state` does so without Spark.
     """
-    with open_release(config.home, session, progress, outcome="nothing was changed", is_locked=False) as release:
-        facts = describe_release(config.release, release.path, config.output.writers, release.journal)
+    with open_release(home, session, progress, outcome="nothing was changed", is_locked=False) as release:
+        facts = describe_release(home.name, release.path, home.output.writers, release.journal)
         if release.draws.exists():
             facts |= _count_records(release)
     return facts

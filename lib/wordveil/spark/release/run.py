@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from wordveil.assembly.jobs import ReleaseJob, load_release_job
 from wordveil.config.load import Config
+from wordveil.config.schema import ReleaseHome
 from wordveil.errors import ReleaseError
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.neighbours.blocks import BuildContext
@@ -317,12 +318,12 @@ def withdraw(
         return runner.withdraw(run_id, ids)
 
 
-def abandon(config: Config, session: Callable[[], SparkSession], run_id: str) -> None:
+def abandon(home: ReleaseHome, session: Callable[[], SparkSession], run_id: str) -> None:
     """Give up an interrupted run. Its reserved budget is spent; its rows are discarded.
 
     Raises :class:`ReleaseError` for a run that is not open, or whose draws are written.
     """
-    with open_release(config.home, session, outcome="the same command can be run again") as release:
+    with open_release(home, session, outcome="the same command can be run again") as release:
         journal = release.journal
         intent = next((intent for intent in journal.open_intents() if intent.run_id == run_id), None)
         if intent is None:

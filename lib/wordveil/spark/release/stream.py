@@ -81,7 +81,7 @@ def run_stream(
         checkpoint=_Checkpoint(spark, stream),
         landing=DeltaTable(spark, landing, "input"),
         night=partial(run_night, config, lambda: spark, progress=progress, tasks=tasks),
-        compact=partial(compact, config, lambda: spark, progress=progress),
+        compact=partial(compact, config.home, lambda: spark, progress=progress),
         progress=progress,
         done=done,
     )
