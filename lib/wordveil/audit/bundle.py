@@ -5,18 +5,11 @@ are compared with the probabilities. If it adds noise, the noise itself is teste
 symbols try to refute the claimed loss between them (:mod:`wordveil.audit.two_phase`).
 
 The audit also tests whether the configured epsilon reaches the sampler: it compares the epsilons in the recipe, in the
-manifest's guarantee, in the parameters that the mechanism was loaded with, and in its draws. The last is measured. The
-median radius of additive noise is that of its law. Other mechanisms show their epsilon as follows
-(:meth:`wordveil.mechanisms.base.Mechanism.shown_epsilon`):
-
-- a pure table: the largest loss between two symbols is epsilon;
-- an exponential mechanism: log odds fall by ``epsilon / 2`` per unit of its score, the distance; with a slope chosen by
-  ``tight``, by between that and epsilon;
-- the choice of a symbol (er-ae): a symbol is kept with the probability ``1 / (1 + exp(-epsilon / 2))``.
+manifest's guarantee, in the parameters that the mechanism was loaded with, and in its draws, by the median radius of
+additive noise or :meth:`wordveil.mechanisms.base.Mechanism.shown_epsilon`.
 
 All draws are of public words, with a public key for each purpose and seed. So an audit can be repeated, and reveals
-nothing about any release. The audit tests draws; the written words are a function of these and of public data
-(:meth:`wordveil.mechanisms.base.Mechanism.render`).
+nothing about any release. The audit tests draws; the written words are a function of these and of public data.
 """
 
 from __future__ import annotations

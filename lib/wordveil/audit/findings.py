@@ -3,13 +3,10 @@
 An audit can refute a guarantee. It cannot prove one: a finding that refutes nothing states which factor on the claim it
 could have refuted.
 
-An audit lies beside the bundles: ``<store>/.audits/<identity>/<kind>.json``. Another bundle, or another way to make the
-output, has another identity and needs its own audit. An audit by earlier tests (:data:`TESTS_VERSION`) does not count,
-nor does one without power, or that could not have refuted much because of few draws or a tiny ``alpha``. Audits are not
-signed: anyone who can write them can also change the gate.
-
-An audit that refutes something has a separate file, and no later one replaces it: otherwise another seed would sooner
-or later pass. It must be read and deleted by hand.
+An audit lies beside the bundles: ``<store>/.audits/<identity>/<kind>.json``. An audit by earlier tests
+(:data:`TESTS_VERSION`) does not count, nor does one without power, or that could not have refuted much because of few
+draws or a tiny ``alpha``. An audit that refutes something has a separate file, and no later one replaces it: otherwise
+another seed would sooner or later pass (docs/auditing.md).
 """
 
 from __future__ import annotations

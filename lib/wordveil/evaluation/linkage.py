@@ -9,23 +9,19 @@ pool are equally likely, this is the logarithm of the posterior probability up t
 records on average. Words that are drawn once for all their occurrences count once.
 
 If the order is hidden, the exact score is the logarithm of a permanent, for which no fast algorithm is known. It is
-replaced by ``sum over outputs of ln mean over i of P(y | x_i)``: outputs as independent draws from the mixture of the
-text's words. This is exact if words are sampled (``length: sample``), and an approximation for ``output: bag``: a
-better attacker may exist.
+replaced by ``sum over outputs of ln mean over i of P(y | x_i)``: exact if words are sampled (``length: sample``), an
+approximation for ``output: bag``. Laws that are estimated from draws (:func:`wordveil.measures.recovery.fit_laws`) give
+a lower bound.
 
-If a mechanism lacks its laws, :func:`wordveil.measures.recovery.fit_laws` estimates them from draws. This, too, is a
-lower bound.
-
-**By vectors.** The text whose vector is nearest to the record's, by Euclidean distance. A sentence encoder computes the
-vectors, means of word vectors by default. This lower bound needs no mechanism, and works for other packages' outputs.
+**By vectors.** The text whose vector is nearest to the record's, by Euclidean distance: a lower bound that needs no
+mechanism.
 
 Texts of the pool with equal scores share a rank: a record whose own original is among the ``t`` best counts as ``1 /
 t`` of a link, the average result of a guess among them.
 
 **Forecast**, before anything is drawn, from the mechanism's laws and public data. Candidate originals are texts of
-words drawn independently by their public frequency, all of one length. Some of them become records, and the attacker
-ranks all candidates for each. Real texts differ in more than their words, and a policy may show lengths, copied words
-and types: anyone with the originals of real records links more of them, not fewer.
+words drawn independently by their public frequency, all of one length. Real texts differ in more than their words:
+anyone with the originals of real records links more of them, not fewer.
 """
 
 from __future__ import annotations

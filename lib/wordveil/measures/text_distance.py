@@ -1,11 +1,8 @@
 """Distance between two public texts for a mechanism, and the loss that it bounds.
 
-Fernandes, Dras, McIver 2019, section 3 and Theorem 1. Each of a text's ``N`` tokens has the mass ``1/N``. The Earth
-Mover's distance is the least cost of moving one text's mass onto the other's, where moving a unit from one word to
-another costs their distance. Two bags of ``N`` tokens have a loss of at most ``epsilon * N`` times that. A release in
-another form has the loss of its composition.
-
-A mechanism without a metric counts any two different words as 1 apart: the distance is the share of words that differ.
+Fernandes, Dras, McIver 2019, section 3 and Theorem 1: the Earth Mover's distance of texts whose ``N`` tokens have the
+mass ``1/N`` each. Two bags have a loss of at most ``epsilon * N`` times that. A release in another form has the loss of
+its composition. A mechanism without a metric counts any two different words as 1 apart.
 """
 
 from __future__ import annotations

@@ -25,31 +25,17 @@ class Composition(StrEnum):
     """
 
     DISTINCT = "distinct"
-    """``epsilon * sum over the distinct words of d(w, v)``: a word that a text has more than once is drawn once.
-
-    Two texts with the same pattern of equal positions have equally many distinct words; let ``w_j`` and ``v_j`` be
-    those that are first at the same position. The output is a function of one independent draw for each ``j``, of the
-    pattern and, for a bag, of an order that depends on neither. So the loss is at most that of the draws, ``sum_j
-    epsilon * d(w_j, v_j)``, however often the texts have a word.
-    """
+    """``epsilon * sum over the distinct words of d(w, v)``: a word that a text has more than once is drawn once."""
 
     TEXT = "text"
-    """``N * epsilon`` between any two different texts: the draw at one position depends on words at all others, so that
-    no sum over positions is smaller, even if the texts differ in one word.
-
-    Sequential composition. Let ``z_1 .. z_N`` be the symbols drawn. The mechanism draws ``z_i`` from a law that depends
-    on the whole text and on ``z_1 .. z_{i-1}``; whatever both are, its loss between two texts with the same symbols
-    before is at most epsilon. ``P(z | w)`` is the product of these laws, so ``P(z | w) <= exp(N * epsilon) P(z | v)``.
-    A bag of the symbols is a function of them and of an order that depends on neither text.
-    """
+    """``N * epsilon`` between any two different texts: the draw at one position depends on words at all others."""
 
     CORPUS = "corpus"
     """``M * N * epsilon`` between any two corpora, with M the most records that are ever drawn from one generator's
-    weights: the private corpus trained the weights, so that every draw depends on every record.
+    weights.
 
-    Let two corpora differ in any records. Then weights and texts may differ in every draw. Each of at most ``M * N``
-    symbols has a loss of at most epsilon, whatever weights, texts and symbols before it are, and sequential composition
-    adds them. So one record costs as much as all of them, from the first draw on.
+    The private corpus trained the weights, so that every draw depends on every record, and one record costs as much as
+    all of them, from the first draw on (docs/proofs/composition.md).
     """
 
 
@@ -103,9 +89,7 @@ class Price:
 def price(terms: ReleaseTerms, drawn: int) -> Price:
     """Price a record with ``drawn`` tokens (ignored if the length is hidden).
 
-    All compositions have the pure form ``m * (epsilon * D + slack)``: no distance exceeds the diameter D, and the Earth
-    Mover's and bottleneck distances are at most the largest distance between two words. Deltas add up: ``m * delta``
-    (basic composition: Dwork and Roth 2014, Theorem 3.16).
+    All compositions have the pure form ``m * (epsilon * D + slack)``, and deltas add up (docs/proofs/composition.md).
     """
     tokens = drawn if terms.tokens is None else terms.tokens
     bound = tokens * terms.guarantee.pure

@@ -1,9 +1,7 @@
 """Recovery of words by the best attacker, as shares of words.
 
-Bayes vulnerability (Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith 2020, The Science of Quantitative
-Information Flow, sections 2.2 and 5.1). The best attacker takes an output for the word with the largest ``prior(x)
-Pr[M(x) = y]``. Nobody with the same prior recovers more words on average. Figures are functions of public data alone,
-so they may be published. :mod:`wordveil.measures.recovery` measures them.
+Bayes vulnerability (docs/proofs/recovery.md): nobody with the same prior recovers more words on average. Figures are
+functions of public data alone, so they may be published. :mod:`wordveil.measures.recovery` measures them.
 """
 
 from __future__ import annotations

@@ -216,12 +216,8 @@ SLOT_THRESHOLD, SLOT_START_THRESHOLD = 0.02, 0.002
 class TextPolicy(DraftPolicy):
     """Policy of converting a text to token ids and back.
 
-    Choices may be given by their values: ``TextPolicy(length="pad", n_max=8)``.
-
-    Raises
-    ------
-    ValueError
-        if settings contradict each other. It names each of them.
+    Choices may be given by their values: ``TextPolicy(length="pad", n_max=8)``. Raises :class:`ValueError`, which names
+    each contradiction of settings.
     """
 
     def __post_init__(self) -> None:
@@ -282,12 +278,7 @@ def profile_settings(profile: str, types_version: int = 1) -> dict[str, Any]:
 def with_profile(profile: str, **settings: object) -> TextPolicy:
     """Make the policy of a shipped profile, with some settings replaced.
 
-    Raises
-    ------
-    KeyError
-        if there is no such profile.
-    ValueError
-        if settings contradict each other.
+    Raises :class:`KeyError` if there is no such profile, and :class:`ValueError` if settings contradict each other.
     """
     version = cast("int", settings.get("types_version", 1))
     return TextPolicy(**{**profile_settings(profile, version), **settings})

@@ -280,14 +280,13 @@ def _draw_words(
 def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = TEXT_WORDS) -> dict[str, float]:
     """Bound the distance between a text and its output: Fernandes, Dras, McIver 2019, theorem 3, corrected.
 
-    The lengths of the noise of ``N`` words add up to ``T`` of the law Gamma(nN, 1 / epsilon), and the Earth Mover's
-    distance between a text and its noisy points is at most ``T / N``. The theorem as printed has the law of one word's
-    noise, which is false for two words or more. The words nearest to the noisy points are at most twice as far from the
-    text's.
+    The lengths of the noise of ``N`` words add up to ``T`` of the law Gamma(nN, 1 / epsilon), and the distance between
+    a text and its noisy points is at most ``T / N`` (docs/proofs/bag-utility.md; the theorem as printed has the law of
+    one word's noise). Words are at most twice as far.
 
-    Returns ``text_words`` (``N``), ``noise_dimension`` (``n``), and the distances that are not exceeded with
-    probabilities of 50% and 95%: ``points_50``, ``points_95`` for noisy points, ``words_50``, ``words_95`` for words.
-    Empty unless the mechanism adds noise in a Euclidean space.
+    Returns ``text_words`` (``N``), ``noise_dimension`` (``n``), and distances that are not exceeded with 50% and 95%:
+    ``points_50``, ``points_95``, ``words_50``, ``words_95``. Empty unless the mechanism adds noise in a Euclidean
+    space.
     """
     if (dimension := mechanism.noise_dimension) is None:
         return {}

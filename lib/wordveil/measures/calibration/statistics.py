@@ -1,25 +1,16 @@
 """Statistics of words as arrays: from all words' laws, from one word's at a time, or from counts of draws.
 
-``N_w`` is the probability that a word is drawn for itself (Feyisetan, Balle, Drake, Diethe 2020, "Privacy- and
-Utility-Preserving Textual Analysis via Calibrated Multivariate Perturbations"). ``S_w`` is the number of different
-outputs of 1,000 draws (Feyisetan, Diethe, Drake 2019, "Leveraging Hierarchical Representations for Preserving Privacy
-and Utility in Text", section VI). Their largest and least entropies are here those of a word's outputs: Renyi's of
-order 0 and of order infinity, in bits.
+``N_w`` is the probability that a word is drawn for itself, ``S_w`` the number of different outputs of 1,000 draws, and
+``K_w`` how many outputs of a word lie below the one that comes out (Feyisetan, Diethe, Drake 2019, section VI;
+docs/figures.md says how ``K_w`` differs from theirs). Largest and least entropies are those of a word's outputs:
+Renyi's of order 0 and of order infinity, in bits. ``inputs`` is a definition of this package: the number of words that
+have the output ``w`` with a probability above the threshold.
 
 A law that is a common part and few entries (:class:`wordveil.mechanisms.laws.WordLaws`) is never written out. The
 common part contributes equally to all words of an equal share, and each entry then adds its change.
 
-``K_w`` follows the 2019 paper, section VI-B, over the outputs with a probability above a threshold: ``K_w = min |{v in
-S_w : v below y}|`` for a word ``w``, its outputs ``S_w`` and an output ``y``. A reader who takes ``y`` for a
-generalisation has that many words that it may generalise, and gamma-deniability requires gamma of them. That minimum is
-0 for every word: in a hierarchy without cycles some output has no other below it. Here ``K_w`` is the mean over a
-word's outputs, weighted by their probabilities. A word lies below its hypernyms, not below itself.
-
-``inputs`` is a definition of this package: the number of words that have the output ``w`` with a probability above the
-threshold.
-
 Draws are counted in blocks of words. Each word is a record of its own name, drawn with public keys: the counts do not
-depend on the blocks or the number of threads. No key of a release comes from these.
+depend on the blocks or the number of threads.
 """
 
 from __future__ import annotations

@@ -1,26 +1,18 @@
 """Noise on Poincare embeddings: two additive mechanisms in hyperbolic space.
 
 Feyisetan, Diethe, Drake 2019. Noise moves a word's point ``w`` of hyperbolic space H^n by a distance ``r`` in a uniform
-direction (the isometry that takes the origin to ``w``, applied to noise about the origin); the nearest word is the
-output. The density with respect to hyperbolic volume is a function ``f`` of the distance from ``w`` alone:
+direction; the nearest word is the output. The density with respect to hyperbolic volume is a function ``f`` of the
+distance from ``w`` alone (docs/proofs/hyperbolic.md):
 
-``hyperbolic-laplace``: ``f(r) ~ exp(-epsilon r)``. By the triangle inequality exactly ``epsilon d_H``-private, and no
-better. Volume grows as ``sinh^{n-1} r``, so this is a distribution iff ``epsilon > n - 1``; its radius has
-``exp(-2r) ~ Beta((epsilon - n + 1)/2, n)``.
-``hyperbolic-fdd``: the paper's Eq. 7, ``exp(-epsilon r)`` with respect to Lebesgue measure in the ball, where
-``dx = (cosh(r/2))^{-2n} dV`` up to a constant: ``f(r) ~ exp(-epsilon r) sech^{2n}(r/2)``. As
-``-(ln f)' = epsilon + n tanh(r/2)`` rises to ``epsilon + n``, this is ``(epsilon + n) d_H``-private and no better: the
-paper's epsilon costs ``n`` more for each unit of distance. It exists for every epsilon. The ball's radius ``rho`` has
-density ``~ rho^{n-1} ((1 - rho)/(1 + rho))^epsilon`` and is drawn exactly, by rejection.
-
-No mechanism of this kind has a constant below ``n - 1``: docs/proofs/hyperbolic.md.
+- ``hyperbolic-laplace``: ``f(r) ~ exp(-epsilon r)``, ``epsilon d_H``-private. It exists iff ``epsilon > n - 1``; its
+  radius has ``exp(-2r) ~ Beta((epsilon - n + 1)/2, n)``.
+- ``hyperbolic-fdd``: the paper's Eq. 7, ``f(r) ~ exp(-epsilon r) sech^{2n}(r/2)``, ``(epsilon + n) d_H``-private: the
+  paper's epsilon costs ``n`` more for each unit of distance. It exists for every epsilon. The ball's radius ``rho`` has
+  density ``~ rho^{n-1} ((1 - rho)/(1 + rho))^epsilon`` and is drawn exactly, by rejection.
 
 The noise is kept as the time-like vector ``q = (1 + t, (1 - t) U) / 2``, ``t = exp(-2r)``, which is the hyperboloid's
 point scaled by ``exp(-r)``. A boost is linear and the nearest word does not depend on the query's scale, so no radius
-is too large.
-
-Radii take as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`); ``delta`` accounts for noise
-beyond them. The effect of finite grids of radii and directions and of rounding in float64 is not proved. The unknown
+is too large. Radii take as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`). The unknown
 word is the origin. There is no padding: it would need a point that no word is near.
 """
 

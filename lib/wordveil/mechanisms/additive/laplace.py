@@ -1,16 +1,12 @@
 """Laplace mechanism in n dimensions on word vectors.
 
-Fernandes, Dras, McIver 2018, section 5 and Theorem 5.1; 2019, Algorithms 1 and 2. A word's vector ``x`` becomes
-``x + R U`` with ``R ~ Gamma(shape n, scale 1/epsilon)`` and ``U`` uniform on the unit sphere; the word nearest to it is
-the output. The density at ``z`` is proportional to ``exp(-epsilon |z - x|)``, so by the triangle inequality the noisy
-point is ``epsilon * d``-private, a bound that is reached far out on the line of two words. Taking the nearest word is
-post-processing. (``U`` from a vector uniform in [0, 1]^n, as the 2018 paper's text can be read, would not be private.)
+Fernandes, Dras, McIver 2018, section 5 and Theorem 5.1; 2019, Algorithms 1 and 2 (docs/proofs/laplace.md). A word's
+vector ``x`` becomes ``x + R U`` with ``R ~ Gamma(shape n, scale 1/epsilon)`` and ``U`` uniform on the unit sphere; the
+word nearest to it is the output. Radii take as many bits as the guarantee needs
+(:mod:`wordveil.mechanisms.additive.tails`).
 
 The unknown word is the mean vector. If texts are padded, space gets one more dimension: words lie at height 0, padding
 at the mean vector at a public height ``h``. Padding is perturbed like any word, so no length of the output is certain.
-
-Radii take as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`); ``delta`` accounts for noise
-beyond them. The effect of finite grids of radii and directions and of rounding in float64 is not proved.
 
 With ``search: annoy`` the output is not always the nearest word: still post-processing, but not the published
 mechanism. The build measures how often it is the nearest (``search_recall``).

@@ -5,17 +5,10 @@ from another, so no pure bound holds. Here a uniform near 0 or 1 (one of 2^31) g
 separate stream (:meth:`wordveil.crypto.streams.KeyedStream.digits`), until 20 bits of its distance to that end are
 known.
 
-**What is missed.** Let a token's noise be a function of uniforms, ``c`` of them on average, and let only those values
-be replaced that lie within ``2^-b`` of 0 or 1, ``b = 52 J``. One draw of all uniforms serves both laws, the ideal ``P``
-and the replaced ``Q``. They differ with a probability of at most ``tau = 2 c 2^-b``. For words ``w``, ``v`` at distance
-``d`` and any set ``S`` of outputs
-
-    Q_w(S)  <=  P_w(S) + tau  <=  e^(eps d) P_v(S) + tau  <=  e^(eps d) Q_v(S) + tau (1 + e^(eps d)).
-
-So the bound may be exceeded with a probability of at most ``delta = tau (1 + e^(eps D))``, ``D`` the largest distance.
-``J`` is the least number of digits for which that is at most 1e-12. One more digit is drawn if the last is not enough,
-so that between ``2^-b`` and ``1 - 2^-b`` the grid is finer than ``2^-20`` of the distance to the nearer end. The effect
-of this grid, of that of the directions and of float64 is not proved.
+Only values within ``2^-b`` of 0 or 1 are replaced, ``b = 52 J``, of ``c`` uniforms a token on average. So the bound may
+be exceeded with a probability of at most ``delta = 2 c 2^-b (1 + e^(eps D))``, ``D`` the largest distance
+(docs/proofs/finite-precision.md, which also says what is not proved). ``J`` is the least number of digits for which
+that is at most 1e-12. One more digit is drawn if the last is not enough.
 """
 
 from __future__ import annotations

@@ -2,16 +2,14 @@ r"""ER-AE: a generator rewrites each text, and draws every symbol by a pure choi
 
 A record's tokens are cut into sequences of ``length`` symbols, the last one filled up with padding. An encoder reads a
 sequence, and a generator weights each possible next symbol: words, and if texts are padded also padding and the end of
-the text. :mod:`wordveil.mechanisms.er_ae.symbol_choice` chooses one by these weights, with a loss of at most
-``epsilon / 2 + ln(s - 1)`` for ``s`` symbols, whatever the text and whatever was written before. A text of ``m`` tokens
-costs ``m`` times as much, by sequential composition: one changed word may change the law of every symbol.
+the text. :mod:`wordveil.mechanisms.er_ae.symbol_choice` chooses one by these weights. A text of ``m`` tokens costs
+``m`` times as much: one changed word may change the law of every symbol.
 
 The generator reads back the symbols that were *written*. The authors' code feeds the original words back instead: the
 bound is equal, but the generator then continues another text than the one being written.
 
 After the end, which is never written, everything in a sequence is padding. That is a function of what was drawn, and so
-is dropping symbols beyond a record's tokens. If texts are not padded, padding and end cannot be chosen, and ``s`` is
-the number of words.
+is dropping symbols beyond a record's tokens.
 """
 
 from __future__ import annotations

@@ -1,35 +1,24 @@
 r"""Choice of one symbol from a softmax of private origin: pure, whatever the softmax.
 
 A row holds the weights of ``s`` columns (a softmax that is not normalised), and depends on private text. Any two rows
-lead to a column with probabilities at most a factor ``e^E`` apart, ``E = eps / 2 + ln(s - 1)``. ``sigma`` is the
-logistic function.
+lead to a column with probabilities at most a factor ``e^E`` apart, ``E = eps / 2 + ln(s - 1)`` (docs/proofs/er-ae.md).
+``sigma`` is the logistic function.
 
-``softmax-rr``
-    Draw a column from the row. Keep it with probability ``sigma(eps / 2)``, else take one of the other ``s - 1``
-    uniformly.
-``two-set``
-    (Bo, Ding, Fung, Iqbal 2021, Algorithm 1.) Draw ``k`` columns from the row, with replacement. The distinct ones are
-    the set; it has ``m`` columns, which hold a part ``P`` of the row. The set is rated by the mean ``P / m`` of its
-    columns, its complement by ``(1 - P) / (s - m)``. Choose the set with probability ``sigma(eps / 2 * (the set's
-    rating - the complement's))``, by the exponential mechanism, and a column of what is chosen uniformly.
-
-**Proof.** Fix what is drawn from the row, one column or a set of ``m``. Given it, a column of the set is chosen with
-probability ``c / m`` and another one with probability ``(1 - c) / (s - m)``, where the coin ``c`` is between
-``sigma(-eps / 2)`` and ``sigma(eps / 2)`` since ratings are in [0, 1]. So each column has a probability between two
-numbers, *least* and *most*, which depend on neither the row nor the set. The probability of a column under a row is an
-average of these over all sets, weighted by how likely the row makes each, and is between the same two numbers. Hence no
-two rows differ by more than ``ln(most / least)``, for every column. The set itself must never be shown: given the set,
-the row is not hidden. With ``s - k >= 2`` the extremes are those of ``m = 1``: ``sigma(eps / 2)`` and
-``sigma(-eps / 2) / (s - 1)``, and two rows that each have all their weight on one column reach them. Any network may
-make the weights, from the text and from the symbols that were chosen before.
+- ``softmax-rr``: draw a column from the row. Keep it with probability ``sigma(eps / 2)``, else take one of the other
+  ``s - 1`` uniformly.
+- ``two-set`` (Bo, Ding, Fung, Iqbal 2021, Algorithm 1): draw ``k`` columns from the row, with replacement. The distinct
+  ones are the set; it has ``m`` columns, which hold a part ``P`` of the row. The set is rated by the mean ``P / m`` of
+  its columns, its complement by ``(1 - P) / (s - m)``. Choose the set with probability ``sigma(eps / 2 * (the set's
+  rating - the complement's))``, and a column of what is chosen uniformly. The set must never be shown: given it, the
+  row is not hidden.
 
 The authors' code rates a set by its sum and takes a second exponential step within it; here means, as in the paper's
 text. Any ratings in [0, 1] lead to the same bounds of the coins.
 
 **Whole numbers.** Coins are 64-bit thresholds from a table that the build computes, one for each of :data:`STEPS` steps
 of the difference of ratings; the step is part of the rating. A column is drawn from a row by ``floor(word * total /
-2^64)``, and from ``n`` equally likely ones by ``floor(word * n / 2^64)``, so that each of them has
-``floor(2^64 / n)`` or one more of the 2^64 words. :meth:`SymbolChoice.certify` takes least and most from these numbers.
+2^64)``, and from ``n`` equally likely ones by ``floor(word * n / 2^64)``. :meth:`SymbolChoice.certify` takes the least
+and the most probability from these numbers.
 """
 
 from __future__ import annotations

@@ -4,31 +4,19 @@ r"""Tables whose rows share a floor for every output, above which each row raise
 
     P(y | x) = m_y (1 + (e^E - 1) a_x(y)),   0 <= a <= 1,   sum over y of m_y a_x(y) = B = (1 - M) / (e^E - 1),
 
-so that every probability lies between ``m_y`` and ``e^E m_y``, and the loss between two rows is at most E.
-Conversely each mechanism whose loss never exceeds E is such a law for ``m_y = min over x of P(y | x)``. Given the
-floors, what row ``x`` gains by ``a_x(y)`` is proportional to ``m_y u(x, y)`` for a utility ``u``, and what it costs of
-the budget B to ``m_y``: a fractional knapsack, whose best filling has ``a = 1`` from the greatest ``u`` down until B is
-used up, the last one in part (Dantzig 1957). With all outputs in the list the rows are equal, hence ``M > e^-E``.
-
-A row whose list L may hold less than B (a small class of words, padding, the unknown word) has ``a = 1`` on L and gives
-the rest to all other outputs in proportion to their floors, ``s m_y`` with ``s = (1 - e^E m(L)) / (M - m(L))``. From
-``m(L) <= B`` follows ``s >= 1``, and ``s <= e^E`` from ``M >= e^-E``. For the unknown word L is empty: ``P = m / M``.
-
-**Padding** has a floor of its own that counts in M. A row that keeps a share r of the padding as padding and gives the
-rest to the words in proportion to their floors has to stay between the floors and ``e^E`` times these:
-``r <= e^E m_PAD`` and ``1 - r >= M - m_PAD``. With ``m_PAD = r e^-E`` the largest r is ``(1 - M) / (1 - e^-E)``, where
-``m_PAD = B``.
+so that every probability lies between ``m_y`` and ``e^E m_y``. The best row has ``a = 1`` from the most useful output
+down until B is used up, the last one in part (docs/proofs/staircase.md, also for lists that hold less than B, the
+unknown word and padding).
 
 **Whole numbers.** All is in units of ``M / 2^64``: the *masses* of outputs, ``f_y``, add up to 2^64, and B is a
-*budget* of them. Floors are therefore exact as they are, and everything else is rounded to them. A row of
-:class:`wordveil.mechanisms.tables.table.AliasTable` has the number ``t = M 2^64`` of the common law, the same for every
-word with a full list, ``o`` of itself, and its list by falling similarity. The table has one more row than symbols, the
-common law itself; ``outputs = 0`` marks that. An output's probability is exactly
+*budget* of them. A row of :class:`wordveil.mechanisms.tables.table.AliasTable` has the number ``t = M 2^64`` of the
+common law, ``o`` of itself, and its list by falling similarity. The table has one more row than symbols, the common law
+itself; ``outputs = 0`` marks that. An output's probability is exactly
 
     t f / 2^128  +  (o / 2^64 if it is the symbol itself)  +  (1 - (t + o) / 2^64) C / 2^64 if it is listed.
 
-**Certificate.** For each output the greatest probability over all rows against the least, from these whole numbers:
-one pass over the lists finds the greatest; the least is at least the least ``t`` of all rows times ``f``. It relies on
+**Certificate.** For each output the greatest probability over all rows against the least, from these whole numbers: one
+pass over the lists finds the greatest; the least is at least the least ``t`` of all rows times ``f``. It relies on
 nothing but that no output occurs twice in a list.
 """
 

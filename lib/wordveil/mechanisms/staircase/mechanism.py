@@ -1,17 +1,13 @@
 r"""Words replaced by similar ones at a pure bound: each output has a floor, each word a list of outputs far above it.
 
-Such laws of two levels are optimal for local privacy (Kairouz, Oh, Viswanath 2014). Every output ``y`` has a
-probability between its floor ``m_y`` and ``e^E m_y``, so the loss between two words is at most E. Each word's list is
-filled from the most similar word down, itself first, until what may lie above the floors is used up;
-:mod:`wordveil.mechanisms.staircase.floor_tables` defines the law, proves that no other row is better, and draws and
-certifies it in whole numbers. The bound does not depend on the lists: they need not be exact or symmetric, nor
-similarity a distance.
+Such laws of two levels are optimal for local privacy (Kairouz, Oh, Viswanath 2014).
+:mod:`wordveil.mechanisms.staircase.floor_tables` defines the law; docs/proofs/staircase.md has the proofs. The bound
+does not depend on the lists: they need not be exact or symmetric, nor similarity a distance.
 
-**Floors** are proportional to the public frequency of a word to the power ``alpha``, and add up to ``floor_mass``, M.
-With ``alpha: 0`` they are equal: every list has k words, and ``k e^E / (k e^E + N - k)`` of the probability lies on
-them, of N words, the most that k words can have. With more, every list has the same public mass: short lists of common
-words, long lists of rare ones. With probability M a word becomes any word, by its floor alone. ``floor_mass: null``
-takes ``e^(-E/4)``, for which there are floors at every E, since ``e^(-E/4) > e^-E``.
+**Floors** are proportional to the public frequency of a word to the power ``alpha``, and add up to ``floor_mass``. With
+``alpha: 0`` they are equal, and so are the lists' lengths. With more, every list has the same public mass: short lists
+of common words, long lists of rare ones. ``floor_mass: null`` takes ``e^(-E/4)``, for which there are floors at every
+E.
 
 **Similarity** is the cosine of the embedding or of another one (``similarity``), in whole numbers
 (:mod:`wordveil.neighbours.similar`). Words that the other one lacks keep the embedding's own order in their lists, and
@@ -19,8 +15,7 @@ are last in the lists of the others. ``pairs``: the partners of a word come befo
 stay in the class of their word. A class whose floors are less than a list may hold leaves the rest to all other
 outputs: its words then cannot be distinguished at all.
 
-**Padding** is outside every word's list, and has a floor of its own that counts in M. The share ``pad_share`` of
-padding comes back, ``(1 - M) / (1 - e^-E)`` at the most. The unknown word draws from the floors alone.
+**Padding** is outside every word's list, and has a floor of its own. The unknown word draws from the floors alone.
 """
 
 from __future__ import annotations

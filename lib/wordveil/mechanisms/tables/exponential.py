@@ -1,24 +1,15 @@
 """Exponential mechanism over a vocabulary: whole, truncated, and with lists of neighbours.
 
-McSherry and Talwar 2007, for the score ``-d(w, x)``: a word ``w`` becomes ``x`` with probability
-``exp(-beta s(w, x)) / Z(w)``. Truncated (TEM: Carvalho, Vasiloudis, Feyisetan 2021): ``s = min(d, gamma)``. With lists
-of the ``k`` nearest words: ``s = min(d, r(w))``, where ``r(w)`` is the distance of the nearest word that is not in the
-list of ``w``; with both, the smallest of the three.
-
-Each of these is 1-Lipschitz in ``w`` for every ``x``: ``d`` by the triangle inequality, ``r`` as the (k + 1)-th
-smallest of such distances, and a minimum of such functions. So
-
-    ln P(x | w) - ln P(x | v) = beta (s(v, x) - s(w, x)) + ln Z(v) - ln Z(w) <= 2 beta d(w, v),
-
-and ``beta = epsilon / 2`` makes it ``epsilon d``-private. With ``gamma`` the same holds for ``min(d, gamma)``, which is
-a metric too, so that no loss exceeds ``epsilon gamma``. The lists must be exact: a word that a list misses has the
-weight of a far one.
+McSherry and Talwar 2007, for the score ``-d(w, x)``: a word ``w`` becomes ``x`` with probability ``exp(-beta s(w, x)) /
+Z(w)``. Truncated (TEM: Carvalho, Vasiloudis, Feyisetan 2021): ``s = min(d, gamma)``. With lists of the ``k`` nearest
+words: ``s = min(d, r(w))``, where ``r(w)`` is the distance of the nearest word that is not in the list of ``w``; with
+both, the smallest of the three. Each score is 1-Lipschitz, so ``beta = epsilon / 2`` makes it ``epsilon d``-private
+(docs/proofs/exponential.md). The lists must be exact: a word that a list misses has the weight of a far one.
 
 The unknown word and padding are points at distance ``gamma`` (without it, the embedding's diameter) from every word and
 from each other. The unknown word draws every output alike. Padding is an output, outside every word's list.
 
-``tight``: the largest beta in [epsilon/2, epsilon], by bisection, for which every pair's loss is under ``epsilon d``:
-of words it is at most ``beta d + |ln Z(v) - ln Z(w)|``; of the unknown word and padding it is computed exactly.
+``tight``: the largest beta in [epsilon/2, epsilon], by bisection, for which every pair's loss is under ``epsilon d``.
 """
 
 from __future__ import annotations

@@ -1,28 +1,17 @@
 """Whole numbers of nested clusters: the probability of each level, and its cost.
 
 A word lies in nested clusters of ``n_1 < ... < n_L = N`` words, with losses ``0 = E_1 < ... < E_L``. An output whose
-lowest common cluster with the word is of level ``l`` has probability ``p_l = A exp(-E_l)``. That is a mixture of
-uniform laws over the word's clusters: with ``q_l`` for the share of level ``l`` and ``E_(L+1)`` infinite,
+lowest common cluster with the word is of level ``l`` has probability ``p_l = A exp(-E_l)``: a mixture of uniform laws
+over the word's clusters, whose shares ``q_l = n_l A (exp(-E_l) - exp(-E_(l+1)))`` are rounded to whole numbers over
+``2^64``.
 
-    p_l = q_l / n_l + ... + q_L / n_L,    so    q_l = n_l A (exp(-E_l) - exp(-E_(l+1))),
+Losses are computed from these with 50 digits and rounded up, for levels ``l`` from ``j``, on which two words meet:
 
-none is negative where losses rise, and ``1 / A`` is the sum of what ``A`` multiplies. The shares are rounded to whole
-numbers over ``2^64``.
+    ln p_1(w) - ln p_j(v),   ln p_1(v) - ln p_j(w),   |ln p_l(w) - ln p_l(v)|
 
-Let the lowest common cluster of words ``w`` and ``v`` be of level ``j``. An output below it on the side of ``w`` is at
-level ``l < j`` of ``w`` and, since clusters are nested, at level ``j`` of ``v``. Any other is at the same level
-``l >= j`` of both. So the loss is the largest of
-
-    ln p_1(w) - ln p_j(v),   ln p_1(v) - ln p_j(w),   |ln p_l(w) - ln p_l(v)| for l from j to L,
-
-which is ``E_j`` where clusters of a level are of equal size, and ``E_j + |ln A(w) - ln A(v)|`` at most where some have
-one word more. At ``j = 1`` both words have the same numbers, and the loss is 0.
-
-Losses are computed from the whole numbers with 50 digits and rounded up. The rank in a cluster, ``floor(B n / 2^64)``
-for a random word ``B``, has a probability within ``2^-64`` of ``1 / n``, so that the logarithm of a probability errs by
-at most ``N 2^-64``. Twice that is added to every loss except 0: a loss is 0 only if all numbers are equal, and the
-rank's error with them. :mod:`decimal` rounds exponentials and logarithms correctly, so results are equal on every
-machine.
+The rank in a cluster, ``floor(B n / 2^64)``, has a probability within ``2^-64`` of ``1 / n``, so twice ``N 2^-64`` is
+added to every loss except 0. :mod:`decimal` rounds exponentials and logarithms correctly, so results are equal on every
+machine. docs/proofs/tree.md has the proof.
 """
 
 from __future__ import annotations
@@ -175,13 +164,9 @@ def _with_padding(
     """Compute the numbers for these losses. ``pad_share``: at most the largest possible one.
 
     Padding is an output of probability ``m = r exp(-epsilon)`` for every other symbol, where ``r`` is the share of
-    paddings that come back; the others become all words alike. Use slightly less than ``epsilon`` to leave slack for
+    paddings that come back; the others become all words alike. The largest ``r`` is ``(1 - x) / (1 - x exp(-epsilon))``
+    with ``x = N p_1 exp(-epsilon)`` (docs/proofs/tree.md). Use slightly less than ``epsilon`` to leave slack for
     rounding of ranks.
-
-    Between padding and a word ``w``, the output padding has a loss of ``epsilon``. For an output that is a word the
-    ratios are at most ``(1 - m) p_1 N / (1 - r)`` and ``(1 - r) / ((1 - m) N p_L)``. The second is below ``1 / (N
-    p_L)``, which is under ``exp(epsilon)`` as for the unknown word. The first is at most ``exp(epsilon)`` iff ``r <= (1
-    - x) / (1 - x exp(-epsilon))`` with ``x = N p_1 exp(-epsilon)``.
     """
     size = shapes[0][-1]
     whole = Mixture((size,), (WHOLE,))

@@ -5,29 +5,24 @@ clusters.
 
     P(y | w) = A exp(-E_l),  where l is the level of the lowest cluster that holds both w and y.
 
-Where clusters of a level hold equally many positions, ``A`` is the same for all words, and two words that meet at level
-``j`` have a loss of exactly ``E_j``. Words of one lowest cluster have one law and are indistinguishable. Weights that
-fall with distance cost up to twice as much, since their totals differ between words.
-:mod:`wordveil.mechanisms.tree.levels` proves the losses, also where the number of positions is no multiple and sizes
-differ by one.
+Words of one lowest cluster have one law and are indistinguishable; two words that meet at level ``j`` have a loss of
+about ``E_j`` (docs/proofs/tree.md). Weights that fall with distance cost up to twice as much, since their totals differ
+between words.
 
 - ``sizes``: clusters of a level are of equal size, and positions are words.
 - ``clusters``: the lowest clusters are of any sizes, and positions are these. With one level this is randomised
   response over the clusters (Warner 1965; Kairouz, Oh and Viswanath 2014), however many words each has.
 
-- The unknown word becomes all positions alike. A law of ``N`` positions gives the likeliest of them ``1 / N`` at least,
-  and the least likely one ``1 / N`` at most, so that every word's law is within ``E`` of the uniform one.
-- Padding is an output too. Every other symbol becomes padding with one probability ``m``, and padding stays with
-  probability ``m exp(E)``, or else becomes all positions alike.
+The unknown word becomes all positions alike. Padding is an output too: every other symbol becomes padding with one
+probability ``m``, and padding stays with probability ``m exp(E)``, or else becomes all positions alike.
 
 Positions are in an order in which every cluster is a range (:mod:`wordveil.neighbours.clusters`). Of two random words
-of 64 bits the first chooses the level by whole numbers over ``2^64``, the likeliest first, and the second the position
-in the range.
+of 64 bits the first chooses the level, the likeliest first, and the second the position in the range.
 
-Any word of the drawn lowest cluster may be written: ``member``, the drawn one, or one that is drawn by public frequency
-where positions are clusters; ``representative``, the most frequent one; ``hypernym``, the one above the others, where
-clusters are subtrees (:mod:`wordveil.mechanisms.tree.cuts`). The choice depends on the drawn cluster, further random
-bits and public data alone, and costs nothing (Dwork and Roth 2014, proposition 2.1).
+Any word of the drawn lowest cluster may be written: ``member``, the drawn one, or one that is drawn by public
+frequency; ``representative``, the most frequent one; ``hypernym``, the one above the others, where clusters are
+subtrees (:mod:`wordveil.mechanisms.tree.cuts`). The choice depends on the drawn cluster, further random bits and public
+data alone, and costs nothing.
 
 Related work: hierarchically well-separated trees for location privacy, Tao et al. 2020; words drawn inside clusters,
 with an infinite loss between them, Chen et al. 2023 (CusText); clusters drawn by distance, Awon et al. 2025 (CluSanT);
@@ -48,14 +43,7 @@ from wordveil.mechanisms.base import NO_FILES, Arrays, Files, MechanismArtifact,
 from wordveil.mechanisms.inputs import NO_INPUTS, Pairs, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms, Example
 from wordveil.mechanisms.tables.mechanism import check_epsilon
-from wordveil.mechanisms.tree.build import (
-    Outputs,
-    certify_table,
-    count_lowest,
-    next_levels,
-    rows_of,
-    solve_nesting,
-)
+from wordveil.mechanisms.tree.build import Outputs, certify_table, count_lowest, next_levels, rows_of, solve_nesting
 from wordveil.mechanisms.tree.cuts import Cut
 from wordveil.mechanisms.tree.draws import ClusterDraws
 from wordveil.mechanisms.tree.levels import round_loss

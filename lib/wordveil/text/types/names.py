@@ -1,7 +1,7 @@
 """First names, surnames, places and nationalities among a text's words, by public lists and the words beside them.
 
-Names change how the output looks, never what is protected: this is no detector of personal data. It misses names of
-several words, most names outside the lists, and endings other than ``'s``.
+Names change how the output looks, never what is protected: this is no detector of personal data. docs/types.md says
+what is found and missed.
 
 A word of the lists is a name
 
@@ -23,19 +23,16 @@ head of a list of surnames. Any first name with a capital counts right before a 
 a first name and a surname is a surname in these positions, else a first name. A word that is both a name and a place is
 a place after a word such as "in"; else a first name if it is in that list, else a place.
 
-In any case a name counts after a label and a sign (``From: smith``), beside ``_ \\ @ = %``, between slashes, beside a
-name or an initial with nothing but a sign between (``john.smith``, ``"smith","john"``), and after Mr, Mrs or Ms, which
-any word with a capital follows as a surname (``Ms. An``).
+In any case a name counts after a label and a sign (``From: smith``), beside ``_ @ = %`` and a backslash, between
+slashes, beside a name or an initial with nothing but a sign between (``john.smith``), and after Mr, Mrs or Ms, which
+any word with a capital follows as a surname (``Ms. An``). A word that no list has is a surname, with a capital and
+small letters, after a first name, a form of address, an initial, a label, a part of surnames (``van der Berg``) or a
+hyphen after a name, and where it begins like ``McAdam``, ``O'Hara`` or ``D'Angelo``; it is a first name right before a
+surname.
 
-A word that no list has, ordinary words among them, with a capital and small letters, is a surname after a first name, a
-form of address, an initial, a label, a part of surnames (``van der Berg``) or a hyphen after a name, and where it
-begins like ``McAdam``, ``O'Hara`` or ``D'Angelo``; it is a first name right before a surname.
-
-A nationality follows the first rules too, by its own level: ``French`` needs only a capital, no neighbour. A word that
-is a nationality and a surname is a surname if a rule of surnames applies (``Mrs. French``), else a nationality. One
-that is a first name or a place as well is a nationality only if it is neither in the text.
-
-``Alice's`` counts as ``Alice`` does: the ending is a part of the token.
+A nationality follows the first rules too, by its own level: ``French`` needs only a capital. A word that is a
+nationality and a surname is a surname if a rule of surnames applies (``Mrs. French``), else a nationality. One that is
+a first name or a place as well is a nationality only if it is neither in the text.
 """
 
 from __future__ import annotations
