@@ -139,10 +139,7 @@ def _refuse_rows(bad: NDArray[np.bool_], start: int, words: list[str], source: s
 
 
 def load(
-    source: str,
-    file_format: str = "auto",
-    progress: Callable[[str], None] = lambda _: None,
-    setting: str = _SETTING,
+    source: str, file_format: str = "auto", progress: Callable[[str], None] = lambda _: None, setting: str = _SETTING
 ) -> Embedding:
     """Load the embedding at ``source``: a path, or the name of one that comes with the package (:data:`SHIPPED`).
 

@@ -25,16 +25,7 @@ from wordveil.plugins import Registry
 
 GROUP = "wordveil.mechanisms"
 """Entry-point group in which an installed package names its mechanisms."""
-SHIPPED = (
-    Tree,
-    Staircase,
-    Exponential,
-    Laplace,
-    HyperbolicLaplace,
-    HyperbolicFDD,
-    ErAe,
-    Passages,
-)
+SHIPPED = (Tree, Staircase, Exponential, Laplace, HyperbolicLaplace, HyperbolicFDD, ErAe, Passages)
 """This package's own mechanisms, the recommended default first."""
 
 

@@ -58,10 +58,7 @@ class CurvePanel:
 
 
 def draw_lines(
-    title: str,
-    epsilons: Sequence[float],
-    figures: Mapping[str, Sequence[float | None]],
-    show: Callable[[float], str],
+    title: str, epsilons: Sequence[float], figures: Mapping[str, Sequence[float | None]], show: Callable[[float], str]
 ) -> CurvePanel:
     """Draw figures, 0 or more or None for each epsilon, over a logarithmic axis of positive, rising epsilons."""
     ends = _LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM

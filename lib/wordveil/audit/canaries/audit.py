@@ -17,13 +17,7 @@ import pyarrow as pa
 
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle, Recipe
-from wordveil.audit.canaries.compare import (
-    PRICES,
-    CanaryRun,
-    Difference,
-    compare_run,
-    find_least_hits,
-)
+from wordveil.audit.canaries.compare import PRICES, CanaryRun, Difference, compare_run, find_least_hits
 from wordveil.audit.canaries.documents import DocumentPlan, choose_words, find_marks, make_pairs
 from wordveil.audit.canaries.tables import CanaryOutput, Inputs
 from wordveil.audit.findings import Finding, Verdict

@@ -105,9 +105,7 @@ TEXT_OBSERVABLES = (
     ),
     Observable("the first word of the document", _COPIED, _find_first),
     Observable(
-        "characters between words",
-        _COPIED | {Exposure.PUNCTUATION},
-        _each(lambda text: "".join(_MARK.findall(text))),
+        "characters between words", _COPIED | {Exposure.PUNCTUATION}, _each(lambda text: "".join(_MARK.findall(text)))
     ),
     Observable(
         "upper and lower case",

@@ -81,10 +81,7 @@ def evaluate_output(
 
 
 def measure_pairs(
-    context: EvaluationContext,
-    pairs: Pairs,
-    facts: Mapping[str, str],
-    progress: Callable[[str], None] = ignore,
+    context: EvaluationContext, pairs: Pairs, facts: Mapping[str, str], progress: Callable[[str], None] = ignore
 ) -> Evaluation:
     """Measure all that ``evaluation`` selects. ``facts``: the records' origin. Raises as :func:`evaluate_output`."""
     section = context.section

@@ -39,10 +39,7 @@ _CONVERTER = "org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkS
 
 
 def read_source(
-    spark: SparkSession,
-    source: Source,
-    columns: StructType | None = None,
-    options: Mapping[str, str] = NO_OPTIONS,
+    spark: SparkSession, source: Source, columns: StructType | None = None, options: Mapping[str, str] = NO_OPTIONS
 ) -> DataFrame:
     """Read a source without a ``table``, with ``__malformed`` if rows can be malformed.
 
@@ -129,10 +126,7 @@ def _parse_columns(spark: SparkSession, columns: str) -> StructType:
 
 
 def load_files(
-    spark: SparkSession,
-    source: Source,
-    columns: StructType | None = None,
-    options: Mapping[str, str] = NO_OPTIONS,
+    spark: SparkSession, source: Source, columns: StructType | None = None, options: Mapping[str, str] = NO_OPTIONS
 ) -> DataFrame:
     """Load the source as Spark reads it; ``columns`` include :data:`CORRUPT_COLUMN` if rows are parsed."""
     reader = _reader(spark, source, columns, options)

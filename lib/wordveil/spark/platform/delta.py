@@ -34,10 +34,7 @@ _S3 = ("s3a", "s3")
 # Local ones are locked; the others create or rename a commit's file only where it does not exist.
 _EXCLUSIVE = {"file", "hdfs", "viewfs", "abfs", "abfss", "wasb", "wasbs", "adl", "gs"}
 # Delta's own for S3, under its names: it excludes writers within one driver.
-_ONE_DRIVER = {
-    "io.delta.storage.S3SingleDriverLogStore",
-    "org.apache.spark.sql.delta.storage.S3SingleDriverLogStore",
-}
+_ONE_DRIVER = {"io.delta.storage.S3SingleDriverLogStore", "org.apache.spark.sql.delta.storage.S3SingleDriverLogStore"}
 _TAKEN = "java.nio.file.FileAlreadyExistsException"
 _UNKNOWN = "an option that is not known"
 _ONE_WRITER = (

@@ -190,13 +190,7 @@ class DeltaTable:
         return (reader if version is None else reader.option("versionAsOf", version)).load(self.path)
 
     def append(
-        self,
-        frame: DataFrame,
-        *,
-        step: str,
-        idempotency_key: str,
-        number: int = 1,
-        records_per_file: int | None = None,
+        self, frame: DataFrame, *, step: str, idempotency_key: str, number: int = 1, records_per_file: int | None = None
     ) -> None:
         """Append in one commit, once for each ``idempotency_key`` and ``number``.
 

@@ -51,11 +51,7 @@ def evaluate_release(
 
 
 def measure_gate_attacks(
-    context: EvaluationContext,
-    rules: GateRules,
-    release: Release,
-    rows: DataFrame,
-    progress: Callable[[str], None],
+    context: EvaluationContext, rules: GateRules, release: Release, rows: DataFrame, progress: Callable[[str], None]
 ) -> dict[str, Any]:
     """Measure the figures of the gate's rules ``attack_to_chance`` and ``linked`` on the newest draws in ``rows``.
 
