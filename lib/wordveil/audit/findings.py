@@ -19,6 +19,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic import TypeAdapter
+
 from wordveil.errors import BundleError
 from wordveil.release.rules import AUDITS
 from wordveil.scores.evaluation import replace_file, to_json
@@ -80,12 +82,6 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; infinity as the text ``"Infinity"``."""
         return {name: INFINITE if value == math.inf else value for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` returned. Raises :class:`ValueError` or :class:`TypeError`."""
-        made: dict[str, Any] = {name: math.inf if value == INFINITE else value for name, value in values.items()}
-        return cls(**{**made, "verdict": Verdict(made["verdict"])})
 
 
 @dataclass(frozen=True)
@@ -150,18 +146,10 @@ class Audit:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` returned. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`."""
+        """Read what :meth:`to_dict` returned. Raises :class:`ValueError`; :class:`AttributeError` for no mapping."""
         if values.get("format_version") != FORMAT_VERSION:
             raise ValueError(f"format_version = {values.get('format_version')}: expected {FORMAT_VERSION}.")
-        return cls(
-            kind=values["kind"],
-            subject=values["subject"],
-            identity=values["identity"],
-            facts=dict(values["facts"]),
-            alpha=float(values["alpha"]),
-            findings=tuple(map(Finding.from_dict, values["findings"])),
-            notes=tuple(values["notes"]),
-        )
+        return TypeAdapter(cls).validate_python(values)
 
 
 BUNDLE, RELEASE = AUDITS
@@ -203,7 +191,7 @@ def load_audit(store: Path, kind: str, identity: str, *, is_refuted: bool = Fals
     try:
         path = audit_path(store, kind, identity, is_refuted=is_refuted)
         audit = Audit.from_dict(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, AttributeError):
         return None
     return audit if (audit.kind, audit.identity) == (kind, identity) else None
 

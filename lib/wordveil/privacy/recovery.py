@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+Read = TypeVar("Read")
 WORD, SUBJECT = "word", "subject"
 """Kinds of what an attacker recovers (:attr:`Recovery.of`)."""
 
@@ -72,13 +73,7 @@ class PriorRecovery:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what :meth:`to_dict` returned. Numbers may be strings, as in signed manifests."""
-        after = (
-            Recovered(
-                int(item["draws"]), float(item["at_least"]), None if item["at_most"] is None else float(item["at_most"])
-            )
-            for item in values["after"]
-        )
-        return cls(float(values["before"]), tuple(after))
+        return _read(cls, values)
 
 
 @dataclass(frozen=True)
@@ -100,8 +95,13 @@ class Recovery:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what :meth:`to_dict` returned."""
-        uniform, frequency = (PriorRecovery.from_dict(values[name]) for name in ("uniform", "frequency"))
-        return cls(uniform, frequency, values.get("of", WORD))
+        return _read(cls, values)
+
+
+def _read(kind: type[Read], values: Mapping[str, Any]) -> Read:
+    from pydantic import TypeAdapter  # workers do without it
+
+    return TypeAdapter(kind).validate_python(values)
 
 
 def round_figure(value: float) -> float:

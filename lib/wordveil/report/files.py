@@ -70,7 +70,7 @@ def read_evaluation(path: Path) -> Evaluation:
         raise InputError(f"{file}: is not JSON. Name the {DATA} of an evaluation.") from None
     try:
         return Evaluation.from_dict(values)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, AttributeError) as error:
         kind = type(error).__name__
         raise InputError(
             f"{file}: is not an evaluation of this version of wordveil ({kind}). Name the {DATA} of one, or evaluate "

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic import TypeAdapter
+
 from wordveil.scores.score import Score
 
 FORMAT_VERSION = 1
@@ -68,22 +70,10 @@ class Evaluation:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` returned. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`."""
+        """Read what :meth:`to_dict` returned. Raises :class:`ValueError`; :class:`AttributeError` for no mapping."""
         if values.get("format_version") != FORMAT_VERSION:
             raise ValueError(f"format_version = {values.get('format_version')}: expected {FORMAT_VERSION}.")
-        return cls(
-            title=values["title"],
-            facts=dict(values["facts"]),
-            scores=tuple(Score.from_dict(score) for score in values["scores"]),
-            confusions=tuple(
-                Confusion(**{**table, "names": tuple(table["names"]), "counts": tuple(map(tuple, table["counts"]))})
-                for table in values["confusions"]
-            ),
-            examples=tuple(TextExample(**example) for example in values["examples"]),
-            notes=tuple(values["notes"]),
-            is_private=bool(values["is_private"]),
-            scope=tuple(values["scope"]),
-        )
+        return TypeAdapter(cls).validate_python(values)
 
 
 _PRIVATE = 0o600

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,15 +76,6 @@ class Score:
         """Return plain values for JSON; infinity as the text ``"Infinity"``."""
         values = {**asdict(self), ABOVE_CHANCE: self.is_above_chance}
         return {name: "Infinity" if value == float("inf") else value for name, value in values.items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` returned. Raises :class:`ValueError` or :class:`TypeError`."""
-        if unknown := set(values) - {ABOVE_CHANCE, *(field.name for field in fields(cls))}:
-            raise ValueError(f"Expected the fields of a score, got {', '.join(sorted(unknown))}.")
-        given = {name: value for name, value in values.items() if name != ABOVE_CHANCE}  # it follows from the others
-        made: dict[str, Any] = {name: float("inf") if value == "Infinity" else value for name, value in given.items()}
-        return cls(**{**made, "group": Group(made["group"])})
 
 
 def find_mean_interval(values: NDArray[np.floating] | Bool, seed: int) -> tuple[float, float]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from wordveil.errors import InputError
 from wordveil.scores.evaluation import replace_file, to_json
 from wordveil.scores.score import Score
@@ -60,8 +62,8 @@ class KeptCells:
         """Load the scores of a cell; None where it is to be measured, as after a damaged file."""
         try:
             values = json.loads(self._path(cell).read_text("utf-8"))
-            return tuple(Score.from_dict(score) for score in values["scores"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return TypeAdapter(tuple[Score, ...]).validate_python(values["scores"])
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def save(self, cell: Cell, scores: Sequence[Score]) -> None:

@@ -90,7 +90,7 @@ COLOURED = json.dumps({**make_evaluation().to_dict(), "scores": [{"colour": "red
         ("{", "is not JSON"),
         ("[1]", r"is not an evaluation of this version of wordveil \(AttributeError\)"),
         ('{"format_version": 99}', r"is not an evaluation of this version of wordveil \(ValueError\)"),
-        ('{"format_version": 1, "title": "secret"}', r"is not an evaluation .*\(KeyError\)"),
+        ('{"format_version": 1, "title": "secret"}', r"is not an evaluation .*\(ValidationError\)"),
     ],
 )
 def test_a_file_that_is_no_evaluation_is_refused(tmp_path, content, message):
