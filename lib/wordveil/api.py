@@ -29,10 +29,10 @@ from wordveil.release.budgets import PURE, Budget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from wordveil.assembly.run_report import RunReport
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.platform.session import start_session
     from wordveil.spark.sanitise.frames import register, sanitise
-    from wordveil.spark.sanitise.report import RunReport
     from wordveil.spark.sanitise.run_log import Run
 
 __all__ = [

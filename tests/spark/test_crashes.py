@@ -12,13 +12,13 @@ import pytest
 
 from support.releases import DiedError, Lake, States
 from support.workspaces import KEY, corpus, draw_key
+from wordveil.assembly.run_report import RunReport
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError
 from wordveil.release.events import Intent
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.run import ReleaseRunner, abandon, run_release
-from wordveil.spark.sanitise.report import RunReport
 
 RESERVED = 5
 """The number of the commit that reserves."""

@@ -18,9 +18,10 @@ from support.workspaces import Command, Workspace, read_input
 from wordveil.assembly.bundles import build_bundle
 from wordveil.assembly.evaluations import load_evaluation
 from wordveil.errors import BundleError, ConfigError, InputError, ReleaseError
+from wordveil.evaluation.pairs import AuthorCounts
 from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.evaluate.job import evaluate_output
-from wordveil.spark.evaluate.pairs import AuthorCounts, read_pairs
+from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.release.evaluate import evaluate_release
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import publish

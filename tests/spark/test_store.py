@@ -11,7 +11,7 @@ from wordveil.errors import ReleaseError
 from wordveil.spark.platform import delta_table as stores
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
 from wordveil.spark.platform.filesystem import Files
-from wordveil.spark.sanitise.report import read_observation
+from wordveil.spark.sanitise.counts import read_observation
 
 
 @pytest.fixture

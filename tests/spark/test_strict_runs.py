@@ -30,9 +30,9 @@ from support.hostile_texts import HOSTILE, MOST_BYTES, random_texts
 from support.releases import EXPONENTIAL, Lake
 from support.workspaces import WORDS, Workspace, packed_session
 from wordveil.assembly.bundles import build_bundle
+from wordveil.assembly.run_report import RunReport
 from wordveil.records.schema import STATISTICS
 from wordveil.spark.sanitise.job import run_sanitise
-from wordveil.spark.sanitise.report import RunReport
 
 RECORDS, AUTHORS, N_MAX = 150, 10, 4
 STRICT = {"profile": "strict", "n_max": N_MAX, "refused": "empty"}

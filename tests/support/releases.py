@@ -13,12 +13,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from support.workspaces import Workspace, corpus, write_delta
+from wordveil.assembly.run_report import RunReport
 from wordveil.config.load import Config
 from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import publish
 from wordveil.spark.release.run import run_release
-from wordveil.spark.sanitise.report import RunReport
 
 EXPONENTIAL = {"name": "exponential", "epsilon": 6.0, "gamma": 4.0}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wordveil.spark.sanitise.report import RunReport
+from wordveil.assembly.run_report import RunReport
 
 
 def make_run_report(**changes: Any) -> RunReport:

@@ -22,6 +22,7 @@ import yaml
 from support.toys import spiral_embedding, write_toy_bundle
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Recipe, open_bundle
+from wordveil.artifacts.sealed import SEALED, seal, unseal
 from wordveil.assembly.generator_texts import prepare_corpus
 from wordveil.config.generators import load_generator_config
 from wordveil.crypto.keys import Secret
@@ -32,7 +33,6 @@ from wordveil.generators.weights import Corpus, load_weights, save_weights
 from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.spark.sanitise.sealed import SEALED, seal, unseal
 
 XLA = {"XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"}
 """What is trained is small, and compiling it takes longer than its steps."""

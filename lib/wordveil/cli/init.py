@@ -73,9 +73,9 @@ def init(
 def _write_draft(source: str, output: Path, *, is_release: bool, is_whole: bool) -> Result:
     from wordveil.config import template
     from wordveil.config.guess import guess_columns
+    from wordveil.input.files import FileFormat, find_format
     from wordveil.input.locations import make_absolute, relative_to_file
     from wordveil.spark.input.inspect import read_columns, reads_changes
-    from wordveil.spark.platform.formats import FileFormat, find_format
 
     template.refuse_existing(output)
     with show_status() as progress:

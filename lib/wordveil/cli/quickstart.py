@@ -25,8 +25,8 @@ from wordveil.errors import OutputExistsError, usage_error
 
 if TYPE_CHECKING:
     from wordveil.artifacts.bundle import Bundle
+    from wordveil.assembly.run_report import RunReport
     from wordveil.config.load import Config
-    from wordveil.spark.sanitise.report import RunReport
 
 HOME = Path("quickstart")
 KEY, CORPUS, OUTPUT, STRICT = "wordveil.key", "corpus", "sanitised", "strict"

@@ -12,11 +12,11 @@ from wordveil.privacy.guarantees import TEXTS
 from wordveil.privacy.recovery import Recovery
 
 if TYPE_CHECKING:
+    from wordveil.assembly.run_report import RunReport
     from wordveil.release.rules import GateResult
     from wordveil.release.verify import Verified
     from wordveil.spark.release.gate import GateDecision
     from wordveil.spark.release.publish import Publication
-    from wordveil.spark.sanitise.report import RunReport
 
 CHANGES = {
     "all": "all: no record of this input was known yet",

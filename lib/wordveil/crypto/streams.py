@@ -190,3 +190,11 @@ def scale_words(words: UInt64, limit: UInt64) -> Int64:
     shift = np.uint64(32)
     low = (words & low_half) * limit
     return (((words >> shift) * limit + (low >> shift)) >> shift).astype(np.int64)
+
+
+def draw_words(seed: int, purpose: bytes, count: int) -> UInt64:
+    """Draw uniform 64-bit words, uint64 ``(count,)``, by ``seed`` and ``purpose`` (at most 16 bytes) alone."""
+    key = hashlib.blake2b(seed.to_bytes(8, "little"), person=purpose, digest_size=32).digest()
+    nowhere = np.zeros((count, CONTEXT_BYTES), np.uint8)
+    words: UInt64 = KeyedStream(Secret(key), 1).words(nowhere, np.arange(count))[0]
+    return words

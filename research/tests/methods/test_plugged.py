@@ -9,8 +9,8 @@ from support.made_texts import make_documents
 from support.toys import toy_settings
 from wordveil.config.load import parse_config
 from wordveil.errors import ConfigError
+from wordveil.evaluation.figures import Split, measure_attacks
 from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS
-from wordveil.spark.evaluate.measures import Split, measure_attacks
 
 ATTACKERS = {"koppel", "continuous-ngrams", "nearest-author"}
 TASKS = {"fasttext", "fasttext-pretrained", "neighbours-mean", "neighbours-emd", "sentence-vectors"}

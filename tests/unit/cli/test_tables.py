@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from support.run_reports import make_run_report
+from wordveil.assembly.run_report import RunReport
 from wordveil.cli.ledger import ledger_table, plain_row
 from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
@@ -24,7 +25,6 @@ from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget, count_runs_left
 from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.spark.plan.sample import Preview
-from wordveil.spark.sanitise.report import RunReport
 
 BUDGET = Budget("pure", Relation.ANY_TEXT)
 

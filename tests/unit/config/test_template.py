@@ -19,8 +19,8 @@ from wordveil.config.guess import Column, guess_columns
 from wordveil.config.load import Config, parse_config
 from wordveil.config.template import draft_config, is_local_delta, refuse_existing, table_name, write_draft
 from wordveil.errors import ConfigError, OutputExistsError
+from wordveil.input.files import find_format
 from wordveil.input.parameters import check_params, parse_params
-from wordveil.spark.platform.formats import find_format
 from wordveil.text.stop_words import load_stop_words
 from wordveil.text.types.classes import CLASSES, TokenClass, newest_version
 

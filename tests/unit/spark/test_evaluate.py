@@ -15,10 +15,10 @@ from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.assembly.evaluations import EvaluationContext, load_evaluation
 from wordveil.errors import BundleError, InputError, PlatformError
+from wordveil.evaluation.figures import Figures, find_attack_to_chance, measure_words
+from wordveil.evaluation.pairs import Pairs
 from wordveil.scores.score import Group, Score
 from wordveil.spark.evaluate.job import attack_authors, measure_pairs, split_rows
-from wordveil.spark.evaluate.measures import Figures, find_attack_to_chance, measure_words
-from wordveil.spark.evaluate.pairs import Pairs
 
 LABELS = ["a", "b", "a", None, "c", "b", "a", "", "b", "a", "b", "c", "a", "b"]
 

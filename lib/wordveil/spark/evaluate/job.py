@@ -10,12 +10,10 @@ from pyspark.sql import SparkSession
 from wordveil.arrays import Int64
 from wordveil.assembly.evaluations import EvaluationContext, load_evaluation
 from wordveil.config.load import Config
+from wordveil.crypto.streams import draw_words
 from wordveil.errors import BundleError, InputError
 from wordveil.evaluation.encoders import make_encoder
-from wordveil.input.parameters import NO_PARAMS, check_params
-from wordveil.scores.documents import Documents
-from wordveil.scores.evaluation import Evaluation, TextExample
-from wordveil.spark.evaluate.measures import (
+from wordveil.evaluation.figures import (
     Figures,
     Split,
     measure_attacks,
@@ -23,9 +21,12 @@ from wordveil.spark.evaluate.measures import (
     measure_texts,
     measure_words,
 )
-from wordveil.spark.evaluate.pairs import Pairs, read_pairs
+from wordveil.evaluation.pairs import Pairs
+from wordveil.input.parameters import NO_PARAMS, check_params
+from wordveil.scores.documents import Documents
+from wordveil.scores.evaluation import Evaluation, TextExample
+from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import open_input
-from wordveil.spark.plan.sample import draw_words
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files, load_path
 from wordveil.spark.platform.output import require_complete

@@ -12,6 +12,7 @@ from wordveil.config.guess import Column
 from wordveil.config.schema import SparkSection
 from wordveil.config.template import is_local_delta
 from wordveil.errors import InputError
+from wordveil.input.files import FileFormat, find_format, require_parquet
 from wordveil.input.formats import has_header
 from wordveil.input.source import Source
 from wordveil.records.schema import MALFORMED_COLUMN
@@ -21,7 +22,6 @@ from wordveil.spark.input.source import has_change_feed, is_delta_path
 from wordveil.spark.platform.delta import EXTENSION
 from wordveil.spark.platform.errors import input_errors
 from wordveil.spark.platform.filesystem import Files, load_path
-from wordveil.spark.platform.formats import FileFormat, find_format, require_parquet
 
 # If the first line of a CSV file is in fact a record, it must not get into a configuration.
 _NAME = re.compile(r"[^\W\d][\w .()/#%-]{0,63}")

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.credentials import hide_credentials
 from wordveil.errors import InputError
+from wordveil.input.files import is_hidden, walk_files, walk_folders
 from wordveil.spark.platform.connect import is_connect
-from wordveil.spark.platform.formats import is_hidden, walk_files, walk_folders
 from wordveil.spark.platform.jvm import java_array, java_class, list_items
 
 _HADOOP = "org.apache.hadoop.fs"

@@ -19,9 +19,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from wordveil.assembly.local_paths import find_local
 from wordveil.config.schema import SparkSection
+from wordveil.input.files import walk_files
 from wordveil.release.lake_table import open_plain
 from wordveil.spark.platform.delta import CHANGE_FEED
-from wordveil.spark.platform.formats import walk_files
 
 _SPARK_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 # With one of these Spark does not read a table by its data files.

@@ -21,13 +21,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.input.files import is_hidden
 from wordveil.input.formats import CORRUPT_COLUMN, find_option, has_header, reader_options
 from wordveil.input.source import PARSED_FORMATS, Source
 from wordveil.records.paths import read_path
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.platform.errors import error_condition
 from wordveil.spark.platform.filesystem import Files, has_glob, load_path
-from wordveil.spark.platform.formats import is_hidden
 from wordveil.spark.platform.jvm import find_relation, java_class
 
 OPENED_FORMATS = PARSED_FORMATS | {"text"}

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from wordveil.errors import ConfigError, Fault, InputError, did_you_mean
+from wordveil.input.files import require_format
 from wordveil.input.formats import FILE_FORMATS, NO_FEED, has_header
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
@@ -38,7 +39,6 @@ from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.delta import CHANGE_FEED, read_delta_files, read_delta_version, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
-from wordveil.spark.platform.formats import require_format
 from wordveil.spark.platform.iceberg import find_iceberg_path
 from wordveil.spark.platform.versions import file_path
 

@@ -13,7 +13,6 @@ worst as much as if there were one record for each window.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,15 +21,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.assembly.bundles import FindBundle, find_bundle, find_ngrams
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import MechanismSection
-from wordveil.crypto.keys import Secret
-from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
+from wordveil.crypto.streams import draw_words
 from wordveil.errors import BundleError, usage_error
 from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.input.parameters import NO_PARAMS
@@ -106,14 +103,6 @@ def choose_records(files: Sequence[str], wanted: Mapping[str, int], seed: int) -
             left[files[position]] -= 1
             kept.append(position)
     return sorted(kept)
-
-
-def draw_words(seed: int, purpose: bytes, count: int) -> NDArray[np.uint64]:
-    """Draw uniform 64-bit words, uint64 ``(count,)``, by ``seed`` and ``purpose`` (at most 16 bytes) alone."""
-    key = hashlib.blake2b(seed.to_bytes(8, "little"), person=purpose, digest_size=32).digest()
-    nowhere = np.zeros((count, CONTEXT_BYTES), np.uint8)
-    words: NDArray[np.uint64] = KeyedStream(Secret(key), 1).words(nowhere, np.arange(count))[0]
-    return words
 
 
 # A sample is held in the driver's memory; more records would hardly change its figures.

@@ -13,8 +13,8 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from wordveil.credentials import hide_credentials
 from wordveil.errors import InputError, SparkJobError
+from wordveil.input.files import describe_foreign
 from wordveil.spark.platform.filesystem import LOCALE
-from wordveil.spark.platform.formats import describe_foreign
 from wordveil.spark.platform.jvm import java_log
 from wordveil.spark.platform.versions import find_query_loggers
 

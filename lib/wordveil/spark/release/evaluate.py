@@ -12,13 +12,13 @@ from wordveil.assembly.evaluations import EvaluationContext, load_evaluation
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.evaluation.encoders import make_encoder
+from wordveil.evaluation.figures import find_attack_to_chance, find_linked
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.input.source import Source
 from wordveil.release.events import PUBLISHED
 from wordveil.release.rules import GateRules
 from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.evaluate.job import OUTCOME, attack_authors, check_pairs, measure_pairs
-from wordveil.spark.evaluate.measures import find_attack_to_chance, find_linked
 from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.progress import ignore

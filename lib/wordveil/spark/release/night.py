@@ -17,6 +17,7 @@ from wordveil.assembly.audits import find_audits
 from wordveil.assembly.bundles import find_facts
 from wordveil.assembly.evaluations import load_attackers
 from wordveil.assembly.jobs import load_release_job
+from wordveil.assembly.run_report import RunReport
 from wordveil.config.load import Config
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.neighbours.blocks import BuildContext
@@ -24,7 +25,6 @@ from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.gate import GateDecision, gate_release
 from wordveil.spark.release.publish import Publication, publish_release
 from wordveil.spark.release.run import open_runner
-from wordveil.spark.sanitise.report import RunReport
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from wordveil.assembly.jobs import ReleaseJob, load_release_job
+from wordveil.assembly.run_report import NOTHING, RunReport, make_report
 from wordveil.config.load import Config
 from wordveil.config.schema import ReleaseHome
 from wordveil.errors import ReleaseError
@@ -32,7 +33,6 @@ from wordveil.spark.release.ledger import RecordLimitError, Terms
 from wordveil.spark.release.steps import RunSteps
 from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.sanitise.distribution import distribute_job
-from wordveil.spark.sanitise.report import NOTHING, RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 
 _LOGGER = logging.getLogger(__name__)

@@ -33,8 +33,8 @@ from wordveil.spark.release.changes import (
 from wordveil.spark.release.latest import filter_by_ids
 from wordveil.spark.release.ledger import READMIT, REFUSE, Reservation, Terms, check_record_limit, mark_charged
 from wordveil.spark.release.tables import Release
+from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
-from wordveil.spark.sanitise.report import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.worker import Inspect, Sanitise
 
 _REFUSED, _OVER, _READMITTED = "__refused", "__over", "__readmitted"

@@ -4,7 +4,7 @@ The bundle's identity (manifest and checksums; a few kilobytes) travels with the
 driver's path read the payload there. Otherwise Spark sends it once to each executor as an uncompressed archive and
 unpacks it beside the executor's other files. Either way workers map the files into memory: one copy for each executor,
 however many Python workers it runs. A bundle of a private corpus is sent encrypted
-(:mod:`wordveil.spark.sanitise.sealed`). An n-gram model is distributed in the same way, under the digest that the
+(:mod:`wordveil.artifacts.sealed`). An n-gram model is distributed in the same way, under the digest that the
 policy names.
 """
 
@@ -22,12 +22,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from wordveil.artifacts.bundle import Bundle
+from wordveil.artifacts.sealed import SEALED, seal
 from wordveil.assembly.jobs import Materials
 from wordveil.crypto.keys import Secret
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.spark.platform.connect import is_beside, is_connect, list_archives, send_archive
 from wordveil.spark.platform.session import is_local
-from wordveil.spark.sanitise.sealed import SEALED, seal
 from wordveil.spark.sanitise.worker import BundlePlace, Sanitise
 from wordveil.text.slots import NgramModel
 

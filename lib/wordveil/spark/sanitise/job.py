@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from wordveil.assembly.jobs import load_materials
+from wordveil.assembly.run_report import RunReport, make_report
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
 from wordveil.input.columns import Columns
@@ -29,9 +30,9 @@ from wordveil.spark.platform.filesystem import Files, require_free_paths
 from wordveil.spark.platform.output import draft_output, list_drafts
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.session import require_classic
+from wordveil.spark.sanitise.counts import aggregates, report_counts
 from wordveil.spark.sanitise.distribution import distribute_job
 from wordveil.spark.sanitise.layout import arrange_rows, check_directories
-from wordveil.spark.sanitise.report import RunReport, aggregates, make_report, report_counts
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise
 

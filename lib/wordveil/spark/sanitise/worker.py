@@ -18,11 +18,11 @@ from threadpoolctl import threadpool_limits
 
 from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.artifacts.ngram_model import open_model
+from wordveil.artifacts.sealed import unseal
 from wordveil.crypto.keys import ReleaseKeys, Secret
 from wordveil.errors import WordveilError, WorkerError
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
 from wordveil.records.schema import ID_REASONS, REASON_COLUMN
-from wordveil.spark.sanitise.sealed import unseal
 from wordveil.text.slots import NgramModel
 
 _PACKAGE = Path(__file__).parents[2]

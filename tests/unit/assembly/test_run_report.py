@@ -8,8 +8,8 @@ import pytest
 
 from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
+from wordveil.assembly.run_report import NOTHING, RunReport, make_report
 from wordveil.config.load import parse_config
-from wordveil.spark.sanitise.report import NOTHING, RunReport, make_report
 
 
 @pytest.mark.parametrize(("text", "pads"), [({"n_max": 8}, True), ({"length": "as_is"}, False)])

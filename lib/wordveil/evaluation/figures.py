@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
+from wordveil.crypto.streams import draw_words
 from wordveil.embeddings.embedding import Embedding
 from wordveil.evaluation.accuracy import ACCURACY, ADAPTIVE, ORIGINAL, measure_authorship, measure_task
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.context import PublicLanguage, measure_word_recovery
 from wordveil.evaluation.encoders import SentenceEncoder, measure_similarity
 from wordveil.evaluation.linkage import LINKED, measure_linkage
+from wordveil.evaluation.pairs import Pairs
 from wordveil.evaluation.redrawn import BundleSanitiser, Redrawn, redraw_columns
 from wordveil.evaluation.stylometry import measure_style_change
 from wordveil.evaluation.topics import measure_terms
@@ -27,8 +29,6 @@ from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Confusion
 from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS, Make
 from wordveil.scores.score import Group, Score
-from wordveil.spark.evaluate.pairs import Pairs
-from wordveil.spark.plan.sample import draw_words
 from wordveil.text.stop_words import load_stop_words
 
 RELEASE = "release"

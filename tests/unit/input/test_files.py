@@ -16,8 +16,8 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from wordveil.errors import InputError
+from wordveil.input.files import FileFormat, find_format, require_format, require_parquet, walk_files
 from wordveil.spark.platform.errors import describe_cause
-from wordveil.spark.platform.formats import FileFormat, find_format, require_format, require_parquet, walk_files
 
 TABLE = pa.table({"id": [1, 2], "body": ["a, b\nc", 'he said "x"']})
 CSV = 'id,body\n1,"a, b\nc"\n2,"he said ""x"""\n'

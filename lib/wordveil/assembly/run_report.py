@@ -1,4 +1,4 @@
-"""Report of a run, and its counts: aggregates that are observed while its table is written, or computed later."""
+"""Report of a run: its counts and prices, as commands print it and a release's journal keeps it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as F  # noqa: N812
-
 from wordveil.artifacts.bundle import Bundle
 from wordveil.measures.text_lengths import share_padding
 from wordveil.records.sanitiser import RecordSettings, release_terms
-from wordveil.records.schema import (
-    ID_REASONS,
-    QUARANTINED,
-    RELEASED,
-    TEXT_REASONS,
-    UNKNOWN_COLUMN,
-    WITHDRAWN,
-    WORDS_COLUMN,
-)
-from wordveil.release.budgets import BUDGET_REASONS
 
 NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(("records", "released", "withdrawn", "corrected", "stale", "tokens", "words", "unknown"), 0),
@@ -32,7 +19,6 @@ NOTHING: Mapping[str, Any] = {
     "delta": None,
 }
 """Counts of a run that read nothing."""
-_REASONS = (*ID_REASONS, *TEXT_REASONS, *BUDGET_REASONS)
 
 
 @dataclass(frozen=True)
@@ -116,7 +102,7 @@ def make_report(
     changes: str = "all",
     input_version: int | None = None,
 ) -> RunReport:
-    """Make the report of a run under ``settings``, from the ``counts`` of :func:`report_counts` and of releases.
+    """Make the report of a run under ``settings``, from its ``counts`` (:mod:`wordveil.spark.sanitise.counts`).
 
     ``notes`` follow those of the bundle.
     """
@@ -141,55 +127,3 @@ def make_report(
         padding_as_words=share_padding(settings.policy, bundle.mechanism, bundle.vocabulary.size),
         **counts,
     )
-
-
-def aggregates() -> list[Column]:
-    """List aggregates of rows with the columns status, reason, privacy and the statistics."""
-    status, reason = F.col("status"), F.col("reason")
-    released = status == RELEASED
-    sums = {"tokens": "privacy.tokens", "words": WORDS_COLUMN, "unknown": UNKNOWN_COLUMN}
-    prices = {"bound": F.col("privacy.epsilon_bound"), "pure": F.col("privacy.epsilon_pure")}
-    return [
-        F.count(F.lit(1)).alias("rows"),
-        F.count_if(released).alias(RELEASED),
-        F.count_if(status == WITHDRAWN).alias(WITHDRAWN),
-        *(F.sum(F.when(released, F.col(name))).alias(kind) for kind, name in sums.items()),
-        *(F.min(F.when(released, price)).alias(f"min_{kind}") for kind, price in prices.items()),
-        *(F.max(F.when(released, price)).alias(f"max_{kind}") for kind, price in prices.items()),
-        F.max(F.when(released, F.col("privacy.delta"))).alias("delta"),
-        *(F.count_if((status == QUARANTINED) & (reason == name)).alias(name) for name in _REASONS),
-    ]
-
-
-def count_rows(rows: DataFrame) -> dict[str, Any]:
-    """Count ``rows``; the result is that of :func:`report_counts`."""
-    return report_counts(rows.agg(*aggregates()).collect()[0].asDict())
-
-
-def read_observation(observation: Observation) -> dict[str, Any] | None:
-    """Read the aggregates of the written rows, or None if none were written, because Delta already had them."""
-    values: Any = observation._jo  # noqa: SLF001 - PySpark can only wait for the values, here possibly forever
-    if not values.future().isCompleted():
-        return None
-    return observation.get
-
-
-def report_counts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of :func:`aggregates` by their names in a run's report."""
-
-    def span(kind: str) -> tuple[float, float] | None:
-        smallest, greatest = values[f"min_{kind}"], values[f"max_{kind}"]
-        return None if smallest is None else (smallest, greatest)
-
-    return {
-        "records": values["rows"] - values[WITHDRAWN],
-        "released": values[RELEASED],
-        "withdrawn": values[WITHDRAWN],
-        "quarantined": {reason: values[reason] for reason in _REASONS if values[reason]},
-        "tokens": values["tokens"] or 0,
-        "words": values["words"] or 0,
-        "unknown": values["unknown"] or 0,
-        "epsilon_bound": span("bound"),
-        "epsilon_pure": span("pure"),
-        "delta": values["delta"],
-    }
