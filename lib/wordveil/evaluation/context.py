@@ -191,9 +191,7 @@ class ContextAttacker:
         )
 
 
-def guess_words(
-    redrawn: Redrawn, language: PublicLanguage, candidates: int = CANDIDATES
-) -> tuple[dict[str, Int32], float | None]:
+def guess_words(redrawn: Redrawn, language: PublicLanguage) -> tuple[dict[str, Int32], float | None]:
     """Guess the drawn words by every attacker, int32 ``(tokens,)`` each, by the attacker's name.
 
     Also returns the exact share of the language's words that the best attacker without context recovers, None if laws
@@ -212,14 +210,12 @@ def guess_words(
         MAXIMUM_POSTERIOR: best[redrawn.drawn],
     }
     if redrawn.shows_order:
-        attacker = ContextAttacker(laws, language, candidates)
+        attacker = ContextAttacker(laws, language)
         guesses |= {way: attacker.guess(redrawn.sequence, redrawn.is_hidden, way) for way in Decoding}
     return guesses, float(joint.sum()) if redrawn.laws.is_exact else None
 
 
-def measure_word_recovery(
-    redrawn: Redrawn, language: PublicLanguage, subject: str, seed: int = 0, candidates: int = CANDIDATES
-) -> list[Score]:
+def measure_word_recovery(redrawn: Redrawn, language: PublicLanguage, subject: str, seed: int = 0) -> list[Score]:
     """Measure the share of recovered hidden words, without context and with it, on the same words.
 
     ``redrawn``: texts and their draws (:func:`wordveil.evaluation.redrawn.redraw`). ``language``: from any public text,
@@ -231,7 +227,7 @@ def measure_word_recovery(
     is_known = redrawn.hidden.ids < redrawn.size
     if not is_known.any():
         return []
-    guesses, exact = guess_words(redrawn, language, candidates)
+    guesses, exact = guess_words(redrawn, language)
     is_stop = np.zeros(redrawn.size + 2, np.bool_)
     stop_words = pa.array(load_stop_words(ENGLISH), pa.string())
     is_stop[: redrawn.size] = pc.is_in(redrawn.words, stop_words).to_numpy(zero_copy_only=False)

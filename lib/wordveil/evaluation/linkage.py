@@ -343,16 +343,13 @@ class LinkageTrials:
     """Trials of linking records of a length, if the order of words shows.
 
     ``frequencies``: float64 ``(size,)``, frequency of draws for each word, up to a factor. ``draw``: draws outputs for
-    words, int32 ``(count,)`` each, if ``laws`` are estimates; by default records are drawn by ``laws``. ``seed``: of
-    the candidates and of draws by ``laws``: figures do not depend on their order.
+    words, int32 ``(count,)`` each, if ``laws`` are estimates; by default records are drawn by ``laws``. Figures
+    do not depend on their order.
     """
 
-    def __init__(
-        self, laws: WordLaws, frequencies: Float64, draw: Callable[[Int32], Int32] | None = None, seed: int = 0
-    ) -> None:
+    def __init__(self, laws: WordLaws, frequencies: Float64, draw: Callable[[Int32], Int32] | None = None) -> None:
         self._laws, self._scores, self._draw = laws, WordScores(laws), draw
         self._below = np.cumsum(frequencies) / frequencies.sum()
-        self._seed = seed
 
     def forecast(self, lengths: Sequence[int] = LENGTHS) -> LinkageForecast:
         """Forecast the shares for texts of so many drawn words, and the length from which half are linked."""
@@ -364,7 +361,7 @@ class LinkageTrials:
 
     def find_linked(self, words: int) -> float:
         """Estimate the share of linked records of so many drawn ``words``."""
-        rng = np.random.Generator(np.random.PCG64([self._seed, words]))
+        rng = np.random.Generator(np.random.PCG64([0, words]))
         uniform = rng.random((CANDIDATES, words))
         texts = np.searchsorted(self._below, uniform, side="right").astype(np.int32)
         if self._draw is None:

@@ -81,9 +81,9 @@ def compare_terms(
     )
 
 
-def make_term_scores(agreement: TermAgreement, subject: str, task: str = TERMS) -> list[Score]:
+def make_term_scores(agreement: TermAgreement, subject: str) -> list[Score]:
     """Make the figures of a release's terms, which are exact."""
-    measurement = Measurement(subject, task, COUNTS)
+    measurement = Measurement(subject, TERMS, COUNTS)
     return [
         measurement.make_score(
             "top-overlap",

@@ -70,15 +70,13 @@ def choose_records(ids: Int32, columns: Int64, count: int) -> tuple[Int32, Int64
     return ids[np.repeat(is_chosen, columns.sum(axis=1))], columns[is_chosen]
 
 
-def draw_texts(
-    mechanism: Mechanism[Any], ids: Int32, offsets: Int64, seconds: float, keys: ReleaseKeys | None = None
-) -> tuple[Int32, float]:
+def draw_texts(mechanism: Mechanism[Any], ids: Int32, offsets: Int64, seconds: float) -> tuple[Int32, float]:
     """Draw records one after another, as many as ``seconds`` of processor time allow, at least one.
 
-    ``ids``: int32 ``(tokens,)``, with int64 offsets ``(records + 1,)``. ``keys``: throwaway keys by default. Returns
+    ``ids``: int32 ``(tokens,)``, with int64 offsets ``(records + 1,)``. Returns
     the outputs of the first of ``ids``, int32, and the tokens drawn per second.
     """
-    keys = keys or make_throwaway_keys()
+    keys = make_throwaway_keys()
     mechanism.draw(_batch(ids, offsets, 0, 1, keys), keys)  # the first call compiles the loops
     drawn: list[Int32] = []
     spent, first, step = 0.0, 0, 8

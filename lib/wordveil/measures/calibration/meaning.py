@@ -143,13 +143,13 @@ BOUND = "a bound: the loss of the noisy point, before the nearest word is taken"
 Pairs = tuple[Int64, Int64, Float64]
 
 
-def find_neighbours(embedding: Embedding, metric: str, count: int = NEIGHBOUR_WORDS) -> Pairs:
+def find_neighbours(embedding: Embedding, metric: str) -> Pairs:
     """Find the nearest neighbour of some words, int64 ``(words,)`` each, and their distances, float64 ``(words,)``.
 
     ``embedding``: at least two words. ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`.
     """
     points, distances = SPACES[metric].points(embedding.vectors), SPACES[metric].distances
-    words = spread_words(len(points), count).astype(np.int64)
+    words = spread_words(len(points), NEIGHBOUR_WORDS).astype(np.int64)
     nearest, least = np.empty(len(words), np.int64), np.empty(len(words))
     for row, word in enumerate(words.tolist()):
         apart = distances(points[word], points)
@@ -297,10 +297,10 @@ def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = T
     return bound
 
 
-def choose_examples(frequencies: Float64, count: int = _EXAMPLES) -> Int32:
-    """Choose ``count`` words, int32, from frequent to rare, whose ranks grow in equal proportions."""
+def choose_examples(frequencies: Float64) -> Int32:
+    """Choose a few words, int32, from frequent to rare, whose ranks grow in equal proportions."""
     size = len(frequencies)
-    ranks = np.unique(np.geomspace(min(_FIRST_EXAMPLE, size), size, count).astype(np.int64)) - 1
+    ranks = np.unique(np.geomspace(min(_FIRST_EXAMPLE, size), size, _EXAMPLES).astype(np.int64)) - 1
     return np.argsort(-frequencies, kind="stable")[ranks].astype(np.int32)
 
 
