@@ -67,8 +67,6 @@ CASES: dict[str, tuple[type[Mechanism[Any]], Example]] = {
 }
 
 GOLDEN = Path(os.environ.get("WORDVEIL_GOLDEN", Path(__file__).parents[1] / "golden"))
-# What is built for one test serves others of the same process.
-pytestmark = pytest.mark.xdist_group("contracts")
 SIZE, PAD, UNKNOWN = 300, 300, 301
 TOY = random_embedding(SIZE, 12)
 

@@ -7,7 +7,6 @@ contexts are fixed.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -18,7 +17,6 @@ from scipy import integrate, stats
 
 from support.toys import KEYS, build, counted_contexts, random_embedding, token_batch
 from wordveil.crypto.streams import KeyedStream
-from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.hyperbolic import to_lorentz
 from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
@@ -99,32 +97,6 @@ def test_no_noise_below_the_bound_of_existence():
     for epsilon in (1.0, 9.0):
         with pytest.raises(BundleError, match=r"only for an epsilon above 9\..*exponential"):
             build(embedding, {"epsilon": epsilon}, padding=False, mechanism="hyperbolic-laplace")
-
-
-def test_a_build_says_when_nearly_every_word_stays():
-    """In ten dimensions noise of any epsilon goes past a plane halfway to a word six units away almost never."""
-    far = ball_embedding(0.9999)
-    for kind, epsilon in (("hyperbolic-laplace", 9.5), ("hyperbolic-fdd", 0.01)):
-        for embedding, stay in ((far, True), (ball_embedding(0.3), False)):
-            notes = build(embedding, {"epsilon": epsilon}, padding=False, mechanism=kind).notes
-            assert any("stay themselves" in note for note in notes) == stay
-
-
-def ball_embedding(length: float) -> Embedding:
-    """200 words in ten dimensions, all at one distance from the origin."""
-    embedding = random_embedding(200, 10)
-    return replace(
-        embedding, vectors=embedding.vectors * np.float32(length) / np.linalg.norm(embedding.vectors, axis=1)[:, None]
-    )
-
-
-def test_points_outside_the_ball_are_refused():
-    embedding = random_embedding(20, 3)
-    for kind in ("hyperbolic-laplace", "hyperbolic-fdd"):
-        with pytest.raises(BundleError, match=r"open unit ball.*demo-poincare"):
-            build(embedding, {"epsilon": 9.0}, padding=False, mechanism=kind)
-    with pytest.raises(BundleError, match="open unit ball"):
-        build(embedding, {"epsilon": 9.0, "metric": "hyperbolic"}, padding=False, mechanism="exponential")
 
 
 def test_the_unknown_word_enters_at_the_origin():

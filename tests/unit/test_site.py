@@ -20,7 +20,6 @@ pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
 
 GITHUB = MarkdownIt("commonmark").enable("table")
 BLOCKS = re.compile(r"<(h[1-6]|ul|ol|li|pre|table|tr)\b")
-pytestmark = pytest.mark.xdist_group("site")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Modules import downwards only, Spark and Airflow keep to their rooms, and a worker loads nothing heavy."""
+"""Modules import downwards only, each is reached by the product, and a worker loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.commands import wordveil_group
 from support.lints import (
     ENTRIES,
     KNOWN_MECHANISMS,
@@ -19,10 +20,13 @@ from support.lints import (
     find_configured,
     find_docstrings_without_verb,
     find_global_randomness,
+    find_importers,
     find_long_test_names,
+    find_names,
     find_private_uses,
     find_repeated_classes,
     find_undocumented,
+    find_unreached,
     find_upward_imports,
     find_wide,
     list_imports,
@@ -33,8 +37,6 @@ TESTS = [path for folder in ("tests", "research/tests") for path in (ROOT / fold
 # What was reached: these numbers only fall.
 REPEATED_CLASSES = {"Kind", "Pairs"}
 MAX_PRIVATE_USES = 61
-# Files are parsed once.
-pytestmark = pytest.mark.xdist_group("structure")
 
 
 def test_rooms_and_modules_are_the_same():
@@ -137,3 +139,25 @@ def test_names_of_tests_stay_short():
 def test_files_stay_readable():
     lengths = {path: len(path.read_text("utf-8").splitlines()) for path in MODULES}
     assert {path: length for path, length in lengths.items() if length > 600} == {}
+
+
+# Where users and operators begin. The commands are imported when they are called.
+COMMANDS = [f"wordveil.cli.{name}" for name in wordveil_group().commands]
+STARTS = ("wordveil", "wordveil.__main__", "wordveil.cli.app", *COMMANDS)
+PROGRAMS = [path for folder in ("jobs", "airflow_dags", "scripts") for path in (ROOT / folder).rglob("*.py")]
+
+
+def name_module(path: Path) -> str:
+    return ".".join(path.relative_to(LIB.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_the_product_does_not_import_the_laboratory():
+    programs = [path for folder in ("jobs", "airflow_dags", "examples") for path in (ROOT / folder).rglob("*.py")]
+    paths = [*MODULES, *programs, *(ROOT / "tests").rglob("*.py")]
+    assert find_importers({str(path.relative_to(ROOT)): path.read_text("utf-8") for path in paths}) == []
+
+
+def test_no_module_is_reached_by_tests_alone():
+    modules = {name_module(path): path.read_text("utf-8") for path in MODULES}
+    programs = [name for path in PROGRAMS for name in find_names(path.read_text("utf-8"))]
+    assert find_unreached(modules, [*STARTS, *programs]) == []

@@ -13,12 +13,9 @@ import yaml
 
 from support.ngram_models import make_model
 from support.toys import toy_settings
-from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bundle
+from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import Config, load_config, parse_config
 from wordveil.errors import BundleError, ConfigError
-from wordveil.mechanisms.inputs import PublicInputs
-from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.mechanisms.tables.exponential import Exponential
 from wordveil.text.slots import NgramSettings
 
 WORDS = ["the", "cat", "sat", "on", "mat", "dog"]
@@ -118,28 +115,3 @@ def test_each_file_identifies_the_bundle(tmp_path: Path, files: dict[str, str]):
         with pytest.raises(BundleError, match=f"content of mechanism.{name} is"):
             find_bundle(chosen)
         Path(files[name]).write_bytes(content)
-
-
-def test_comparison_files_for_the_configured_mechanism_alone(
-    tmp_path: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
-):
-    seen: dict[str, list[PublicInputs]] = {"well-read": [], "exponential": []}
-    for kind in (MECHANISMS["well-read"], Exponential):
-
-        def watched(*arguments: Any, build: Any = kind.build, name: str = kind.name, **named: Any) -> Any:
-            seen[name].append(named["inputs"])
-            return build(*arguments, **named)
-
-        monkeypatch.setattr(kind, "build", watched)
-    compare_mechanisms(config(files, tmp_path / "bundles"), "the cat sat")
-    chosen = seen["well-read"][0]
-    assert [name for name, value in vars(chosen).items() if value is None] == [
-        "groups",
-        "writable",
-        "generator",
-        "passages",
-    ]
-    assert seen["exponential"]
-    for inputs in seen["exponential"]:
-        assert inputs.frequencies is chosen.frequencies
-        assert vars(inputs) == vars(PublicInputs(chosen.frequencies))

@@ -1,4 +1,4 @@
-"""A bundle is addressed by content, never half written or damaged, and found by its configuration."""
+"""A bundle is addressed by content, never half written or damaged, found by its configuration, and draws as it did."""
 
 from __future__ import annotations
 
@@ -7,17 +7,28 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from support.toys import KEYS, WORDS, ragged, spiral_embedding, toy_recipe, write_toy_bundle
+from support.toys import (
+    KEYS,
+    WORDS,
+    laplace_bundle,
+    ragged,
+    random_embedding,
+    spiral_embedding,
+    toy_recipe,
+    write_toy_bundle,
+)
 from wordveil.artifacts import content_store
 from wordveil.artifacts.bundle import KIND, Recipe, find, find_one, find_store, open_bundle, write
 from wordveil.errors import BundleError
 from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.plugins import Registry
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.text.policy import TextPolicy
@@ -356,24 +367,6 @@ def test_a_store_stands_for_its_only_bundle_and_no_half_one(tmp_path):
     assert find(tmp_path, toy_recipe(spiral_embedding())) is None
 
 
-def test_bundles_of_a_store_are_listed_whole(tmp_path):
-    paths = [write_toy_bundle(tmp_path, epsilon=epsilon) for epsilon in (1.0, 2.5)]
-    damaged = tmp_path / ("f" * 64)
-    damaged.mkdir()
-    (damaged / "manifest.json").touch()
-    with pytest.raises(BundleError) as caught:
-        find_one(tmp_path)
-    message = str(caught.value)
-    assert message.startswith(f"{tmp_path}: holds 3 bundles: ")
-    for path, epsilon in zip(paths, ("1", "2.5"), strict=True):
-        assert f"{path.name} (laplace, epsilon {epsilon})" in message
-    assert f"{damaged.name} (cannot be opened). Set bundle to the directory of one of them." in message
-    for number in range(6):
-        write_toy_bundle(tmp_path, epsilon=3.0 + number)
-    with pytest.raises(BundleError, match=r"holds 9 bundles: .* and 1 more\. Set bundle"):
-        find_one(tmp_path)
-
-
 def test_a_place_without_a_bundle_is_named(tmp_path):
     (tmp_path / "made").mkdir()
     for place in (tmp_path / "made", tmp_path / "none"):
@@ -398,3 +391,35 @@ def test_losing_the_race_to_the_name_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "exists", lambda self: self != winner and exists(self))
     assert write_toy_bundle(tmp_path) == winner
     assert entries(tmp_path) == [winner.name]
+
+
+EMBEDDING = random_embedding(40, 3)
+
+
+@pytest.fixture(params=[False, True], ids=["as-is", "padded"])
+def foreign(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bundle whose mechanism is another package's."""
+    monkeypatch.setattr(Registry, "package_of", lambda _, name: f"{name}-package 1.0")
+    return laplace_bundle(tmp_path, EMBEDDING, 2.0, padding=request.param).path
+
+
+def shift(batch: TokenBatch) -> TokenBatch:
+    """The same batch with one word another."""
+    return replace(batch, ids=np.where(np.arange(len(batch.ids)) == 7, 3 - batch.ids % 2, batch.ids).astype(np.int32))
+
+
+@pytest.mark.parametrize("method", ["draw", "render"])
+def test_a_bundle_whose_draws_differ_is_refused(foreign: Path, monkeypatch: pytest.MonkeyPatch, method: str):
+    assert open_bundle(foreign).manifest["package"] == "laplace-package 1.0"
+    unchanged = getattr(Laplace, method)
+
+    def changed(self: Laplace, batch: TokenBatch, *keys: Any) -> TokenBatch:
+        return shift(unchanged(self, batch, *keys))
+
+    monkeypatch.setattr(Laplace, method, changed)
+    with pytest.raises(BundleError, match=r"laplace-package 1\.0 no longer draws what it drew.*sampler_version is 2"):
+        open_bundle(foreign)
+
+
+def test_wordveils_own_bundles_have_no_digest(tmp_path: Path):
+    assert "draws" not in laplace_bundle(tmp_path, EMBEDDING, 2.0, padding=False).manifest

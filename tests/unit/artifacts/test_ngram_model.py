@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
-from pathlib import Path
-from types import ModuleType
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from support import ngram_models
-from support.repository import ROOT, load_script
+from support.repository import ROOT
 from wordveil.artifacts import content_store
-from wordveil.artifacts.ngram_model import bigrams_of, open_model, open_named, read_model
+from wordveil.artifacts.ngram_model import bigrams_of, open_named, read_model
 from wordveil.embeddings.embedding import load
 from wordveil.errors import NgramError
 from wordveil.mechanisms.inputs import Bigrams
@@ -100,77 +93,3 @@ def test_model_is_opened_by_path_and_refused_by_setting(tmp_path):
         open_named(str(tmp_path / "one"))
     with pytest.raises(NgramError, match="holds no n-gram model"):
         open_named(str(tmp_path / "none"))
-
-
-@pytest.fixture
-def script(tmp_path, monkeypatch) -> ModuleType:
-    """scripts/bigrams.py, with a store and a list of its own."""
-    module = load_script("scripts/bigrams.py")
-    store = tmp_path / "store"
-    store.mkdir()
-    (store / "books.tsv").write_text("file\tauthor\na.txt\tAnna\nb.txt\tBert\n")
-    monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(module, "STORE", store)
-    monkeypatch.setattr(module, "LIST", store / "books.tsv")
-    pq.write_table(pa.table({"text": ["He saw a door."]}), tmp_path / "sentences.parquet")
-    monkeypatch.setattr(module, "SENTENCES", tmp_path / "sentences.parquet")
-    monkeypatch.setattr(module, "SETTINGS", NgramSettings(2, 2))
-    return module
-
-
-BOOKS = {
-    "a.txt": '\ufeffTHE HOUSE\r\n\r\nMr. Smith saw the house. "The house?" said he.\r\nHe saw the zzyzx house!',
-    "b.txt": "The house was old. He saw the house and the\nold door. He saw the zzyzx house!",
-    "c.txt": "This one is not listed. This one is not listed.",
-}
-
-
-def count(script, monkeypatch, books: Path):
-    monkeypatch.setattr(script.sys, "argv", ["bigrams.py", str(books)])
-    script.main()
-    (found,) = script.STORE.glob("*/manifest.json")
-    return open_model(found.parent)
-
-
-def test_the_script_counts_sentences_of_the_listed_books(script, tmp_path, monkeypatch):
-    books = tmp_path / "books"
-    books.mkdir()
-    for name, text in BOOKS.items():
-        (books / name).write_text(text, "utf-8", newline="")
-    model = count(script, monkeypatch, books)
-    found = bigrams_of(model)
-    sentences = [
-        "the house",
-        "mr smith saw the house",
-        "the house said he",  # no capital after the quotation mark
-        "he saw the zzyzx house",
-        "the house was old",
-        "he saw the house and the old door",
-        "he saw the zzyzx house",
-        "he saw a door",
-    ]
-    counts = {gram: count for gram, count in ngram_models.count_ngrams(sentences, 2).items() if "zzyzx" not in gram}
-    words = {gram[0]: count for gram, count in counts.items() if len(gram) == 1 and (count >= 2 or gram[0] == "")}
-    assert dict(zip(found.words.to_pylist(), found.counts.tolist(), strict=True)) == words
-    pairs = read_pairs(found)
-    assert pairs == {gram: count for gram, count in counts.items() if len(gram) == 2 and count >= 2}
-    assert pairs["the", "house"] == 5, "a pair reaches over no word that both embeddings lack"
-    assert model.total == sum(len(sentence.split()) for sentence in sentences)
-
-    archive = tmp_path / "books.tar.xz"
-    with tarfile.open(archive, "w:xz") as tar:
-        for name, text in reversed(BOOKS.items()):
-            member = tarfile.TarInfo(f"corpus/{name}")
-            member.size = len(text.encode())
-            tar.addfile(member, io.BytesIO(text.encode()))
-    assert count(script, monkeypatch, archive).digest == model.digest
-    (books / "b.txt").write_text("The house was old. The house was cold.", "utf-8")
-    assert count(script, monkeypatch, books).digest != model.digest, "and the old model is gone"
-
-
-def test_the_script_names_a_book_that_is_missing(script, tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_text("One.")
-    with pytest.raises(SystemExit, match=r"lacks 1 of the 2 books of .*such as b\.txt"):
-        count(script, monkeypatch, tmp_path)
-    with pytest.raises(SystemExit, match=r"usage: python scripts/bigrams\.py BOOKS"):
-        count(script, monkeypatch, tmp_path / "nowhere")

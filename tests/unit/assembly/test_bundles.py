@@ -1,8 +1,7 @@
-"""A build measures what an attacker recovers, writes it into the bundle, and its commands show it."""
+"""A build measures what an attacker recovers and writes it into the bundle; jobs refuse what does not fit."""
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -10,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from support.toys import random_embedding, toy_settings
+from support.workspaces import Workspace
 from wordveil.artifacts import bundle as bundles
-from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_facts, find_once
-from wordveil.cli.app import app
+from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_facts
+from wordveil.assembly.jobs import load_release_job
 from wordveil.config.load import parse_config
-from wordveil.errors import BundleError
+from wordveil.errors import BundleError, ConfigError
 from wordveil.measures.recovery import measure_recovery
 from wordveil.mechanisms.inputs import rank_frequencies
-from wordveil.neighbours.blocks import BuildContext, compute_here
+from wordveil.neighbours.blocks import BuildContext
 
 SIZE = 50
 
@@ -68,44 +67,6 @@ def test_a_configuration_may_name_its_bundle_itself(settings: dict[str, Any]):
     assert sorted(bundle.path.parent.rglob("*")) == before
 
 
-def test_build_of_a_finished_bundle_repeats_its_suitability(settings: dict[str, Any], tmp_path: Path):
-    settings["mechanism"] |= {"gamma": 40.0, "neighbours": 10}
-    file = tmp_path / "job.json"
-    file.write_text(json.dumps(settings))
-    runs = [CliRunner().invoke(app, ["build", "--config", str(file), "--json"]) for _ in range(2)]
-    assert [run.exit_code for run in runs] == [0, 0], runs[0].output
-    first, again = (json.loads(run.stdout)["suitability"] for run in runs)
-    assert first == again == build_bundle(parse_config(settings, "job")).suitability
-    assert (first["measure"], first["neighbour"]) == ("euclidean", SIZE - 1)
-    assert {one["epsilon"] for one in first["epsilons"]} > {2.0}
-    shown = CliRunner().invoke(app, ["build", "--config", str(file)], env={"COLUMNS": "160"})
-    for words in ("gamma to begin with", f"{first['gamma']:g}, the median", "epsilons to look at", "2 (yours)"):
-        assert words in shown.stdout
-    assert "mechanism.gamma = 40: half of the words have 49 words nearer" in shown.stderr
-    manifest = json.loads((Path(json.loads(runs[0].stdout)["path"]) / "manifest.json").read_text())
-    assert manifest["suitability"] == first
-
-
-def test_a_second_comparison_finds_the_lists_of_the_first(settings: dict[str, Any], tmp_path: Path):
-    settings["mechanism"] |= {"neighbours": 5}
-    config, searched, steps = parse_config(settings, "job"), [], []
-
-    def compute(task, spans):
-        searched.extend(spans)
-        return compute_here(task, spans)
-
-    work = BuildContext(steps=lambda done, known: steps.append((done, known)), compute=compute)
-    first = compare_mechanisms(config, "waaa waab", work)
-    assert searched
-    assert steps[-1][0] == steps[-1][1] == len(steps)
-    searched.clear()
-    second = compare_mechanisms(config, "waaa waab", work)
-    assert not searched
-    assert [line.mechanism for line in second.equal_pure] == [line.mechanism for line in first.equal_pure]
-    assert {path.name for path in (tmp_path / "bundles").iterdir()} == {".compared"}
-    build_bundle(config)  # what is kept is no bundle
-
-
 def test_a_store_that_cannot_be_written_keeps_nothing(settings: dict[str, Any], tmp_path: Path):
     settings["bundle_store"] = str(tmp_path / "words" / "words.txt" / "bundles")
     settings["mechanism"] |= {"neighbours": 5}
@@ -128,11 +89,11 @@ def test_what_no_comparison_has_used_for_a_day_is_deleted(settings: dict[str, An
     assert {path.name for path in kept.iterdir()} == {*used, "lists-of-today"}
 
 
-def test_a_bundle_that_is_found_once_is_opened_once(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
-    config = parse_config(settings, "job")
-    built, opened, open_bundle = build_bundle(config), [], bundles.open_bundle
-    monkeypatch.setattr(bundles, "open_bundle", lambda path: opened.append(path) or open_bundle(path))
-    find = find_once(config)
-    assert opened == []
-    assert find() is find()
-    assert opened == [built.path]
+def test_release_job_budget_below_price_refused(workspace: Workspace):
+    price = 24 * build_bundle(workspace.config()).guarantee.pure
+    budget = {"unit": "pure", "relation": "any_text", "delta": 1e-6}
+    places = {"input": {"format": "delta"}, "output": {"format": "delta"}, "ledger": {"path": "ledger"}}
+    low, enough = (workspace.config(**places, budgets={**budget, "record": limit}) for limit in (price / 2, price))
+    with pytest.raises(ConfigError, match=r"budgets\.record"):
+        load_release_job(low, BuildContext())
+    assert load_release_job(enough, BuildContext()).budget is not None

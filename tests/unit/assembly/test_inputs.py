@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from support.toys import WORDS, spiral_embedding, toy_settings
 from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bundle
 from wordveil.assembly.inputs import SETTINGS, FittedInputs, digest_files, read_files
 from wordveil.config.load import Config, parse_config
-from wordveil.errors import BundleError, EmbeddingError, NgramError, PublicFileError, WordveilError
+from wordveil.errors import BundleError, EmbeddingError, PublicFileError, WordveilError
 from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.weights import save_weights
 from wordveil.mechanisms.additive.laplace import Laplace
@@ -98,23 +97,6 @@ def test_frequencies_of_other_words_are_refused(tmp_path):
 )
 def test_faults_of_tables_name_the_setting_the_file_and_the_line(tmp_path, setting, text, problem):
     assert problem in fault(PublicFileError, tmp_path, setting, text)
-
-
-def test_demo_pairs_rank_specific_hypernyms_higher():
-    words = pa.array(["animal", "dog", "poodle", "xyzzy"])
-    pairs = read_files({"pairs": "demo"}).fit(words).inputs.pairs
-    assert pairs is not None
-    found = {
-        (words[low].as_py(), words[high].as_py()): similarity
-        for low, high, similarity in zip(pairs.words, pairs.others, pairs.similarities, strict=True)
-    }
-    assert ("dog", "animal") in found
-    assert not any(low == "animal" or "xyzzy" in (low, high) for low, high in found)
-    with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as path:
-        lines = path.read_text("utf-8").splitlines()
-        assert digest_files({"pairs": "demo"}, missing_allowed=True) == digest_files({"pairs": str(path)})
-    below = sum(line.endswith("\tanimal") for line in lines)
-    assert found["dog", "animal"] == 1 / below
 
 
 def test_pairs_are_those_of_two_known_words(tmp_path):
@@ -199,15 +181,6 @@ def test_ngrams_are_the_pairs_of_a_model(tmp_path):
     assert digest_files({"ngrams": str(tmp_path / "models")}) == {"ngrams": model.digest}
 
 
-def test_missing_files_are_named(tmp_path):
-    place = str(tmp_path / "nowhere")
-    for setting, error in (("frequencies", PublicFileError), ("similarity", EmbeddingError), ("ngrams", NgramError)):
-        for use in (digest_files, read_files):
-            with pytest.raises(error, match=f"mechanism.{setting} = .*nowhere"):
-                use({setting: place})
-        assert digest_files({setting: place}, missing_allowed=True) == {}
-
-
 def test_a_digest_follows_the_content_and_not_the_name(tmp_path):
     for name, text in (("a", "the\t1\n"), ("b", "the\t1\n"), ("c", "the\t2\n")):
         (tmp_path / name).write_text(text)
@@ -270,16 +243,6 @@ def test_a_changed_file_means_another_bundle(tmp_path):
     # What laplace draws does not depend on frequencies: a release goes on with the new file.
     assert second.fingerprint == first.fingerprint
     assert len([*(tmp_path / "bundles").glob("[!.]*")]) == 2
-
-
-def test_names_are_compared_where_a_file_is_not_at_hand(tmp_path):
-    counts = write_counts(tmp_path / "counts.tsv", WORDS)
-    config = job(tmp_path, frequencies=counts)
-    bundle = build_bundle(config)
-    Path(counts).unlink()
-    assert find_bundle(config).path == bundle.path
-    (tmp_path / "words.txt").unlink()
-    assert find_bundle(config).path == bundle.path
 
 
 def test_a_missing_file_is_told_before_anything_is_built(tmp_path, monkeypatch):

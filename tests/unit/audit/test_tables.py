@@ -13,9 +13,6 @@ from wordveil.audit.two_phase import WordPair
 from wordveil.measures.losses import find_loss, find_supremum
 from wordveil.mechanisms.laws import WordLaws
 
-EMBEDDING = toys.random_embedding(40, 4)
-UNKNOWN = 41
-
 
 class Listed:
     """A mechanism that is nothing but laws; the unknown word draws from the common one."""

@@ -202,15 +202,6 @@ def test_bad_numbers_are_refused_before_anything_is_drawn(changed: dict[str, Any
         audit_pairs(Silent(), given.pop("pairs"), **given)
 
 
-def test_a_sampler_of_another_length_is_refused():
-    class Short(Sampler):
-        def draw(self, word: int, count: int, series: int) -> Any:
-            return np.zeros(count - 1, np.int64)
-
-    with pytest.raises(ValueError, match="outputs of word 0"):
-        audit_pairs(Short(), [WordPair(0, 1, 1.0)], alpha=0.01)
-
-
 def test_pairs_are_nearest_farthest_random_and_symbols():
     places = np.array([0.0, 1.0, 1.5, 4.0, 9.0])
     counts = PairCounts(nearest=5, farthest=2, random=3, symbol=1)

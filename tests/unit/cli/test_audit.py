@@ -14,7 +14,6 @@ from wordveil.assembly.bundles import build_bundle
 from wordveil.audit import bundle as bundles
 from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.cli import audit as commands
-from wordveil.cli.audit import show
 from wordveil.cli.release_tables import find_gate_failure
 from wordveil.config.load import load_config
 from wordveil.errors import ConfigError
@@ -111,29 +110,6 @@ def test_a_page_is_escaped_and_says_the_verdict_first():
     assert describe_power(strong) == "A loss 1.25 times the claim would have been refuted."
     assert "too large" in describe_power(weak)
     assert describe_power(false) == ""
-
-
-def test_what_has_no_power_has_no_tick(capsys):
-    """On the page, in the terminal and in JSON it has a verdict of its own, which the headline names."""
-    weak = Finding("two-phase:far", Verdict.NOT_REFUTED, "claim", "evidence", 9.0, 2.0, 0.5, float("inf"), 10)
-    strong = Finding("two-phase:near", Verdict.NOT_REFUTED, "claim", "evidence", 1.0, 0.9, 0.5, 1.25, 10)
-    show(made(Finding("two-phase:false", Verdict.REFUTED, "claim", "evidence")))
-    told = capsys.readouterr()
-    assert "refuted" in told.out
-    assert "two-phase:false" in told.out + told.err
-    for audit, verdict in ((made(weak), "no power"), (made(weak, strong), "not refuted")):
-        page = render_audit(audit)
-        assert '<span class="quiet">○ no power</span>' in page
-        assert "No power: two-phase:far." in page.partition("Findings")[0]
-        assert ("✓" in page) == ("○ No power" not in page) == (verdict == "not refuted")
-        show(audit)
-        shown = " ".join("".join(capsys.readouterr()).split())
-        assert f"Audit of <b>: {verdict}" in shown
-        assert "no power: two-phase:far." in shown
-        values = audit.to_dict()
-        assert (values["verdict"], values["passed"]) == (verdict, verdict == "not refuted")
-        assert values["findings"][0]["verdict"] == "no power"
-        assert Audit.from_dict(values) == audit
 
 
 def test_an_audit_without_power_ends_with_exit_code_3(monkeypatch, run: Command):

@@ -17,7 +17,7 @@ from support.configs import settings
 from support.pages import read_text
 from support.toys import toy_embedding
 from support.workspaces import WORDS, Command, Workspace
-from wordveil.assembly.calibration import Request, Target
+from wordveil.assembly.calibration import Request
 from wordveil.cli.app import app
 from wordveil.cli.calibrate import FIGURES_NOTE
 from wordveil.errors import ConfigError, OutputExistsError, PublicFileError, WordveilError
@@ -135,20 +135,6 @@ def test_a_sample_is_public_and_for_whole_texts(texts: Path, workspace: Workspac
             raise refuse(*arguments) or AssertionError
 
 
-def test_all_faults_are_said_together():
-    with pytest.raises(ConfigError) as raised:
-        Request(Path("job.yaml"), epsilon="x,1", target=["y"], by="z").check()
-    assert [fault.where for fault in raised.value.faults] == ["--epsilon", "--target", "--by"]
-
-
-def test_what_can_be_asked_for_is_read():
-    request = Request(Path("job.yaml"), (), "5, 1,2,5", ["share_kept = 0.3", "pure_epsilon=50"], Path("a/b.yaml"))
-    request.check()
-    assert request.epsilons == (1.0, 2.0, 5.0)
-    assert request.targets == (Target("share_kept", 0.3), Target("pure_epsilon", 50.0))
-    assert request.by == "worst_n_w"
-
-
 def test_the_configuration_needs_no_epsilon_and_no_key(unread: Path):
     assert Request(unread, epsilon="6,8").load().mechanism.nominal_epsilon == 6.0
     assert Request(unread, target=["share_kept=0.3"]).load().mechanism.nominal_epsilon > 0
@@ -215,8 +201,7 @@ def test_figures_of_several_epsilons_and_a_page(config: Path, run: Command, tmp_
     assert FIGURES_NOTE in err
 
 
-def test_words_of_a_hierarchy_have_k_w(config: Path, run: Command, tmp_path: Path):
-    """By the package's pairs, or by those that the embedding is trained from."""
+def test_calibrate_by_pairs_of_hypernyms_has_k_w(config: Path, run: Command, tmp_path: Path):
     words = ["country", "england", "dog", "animal", "blue", "cat"]
     toy_embedding(words, np.random.default_rng(3).standard_normal((6, 2))).save(tmp_path / "few")
     few = ("--set", f"mechanism.embedding={tmp_path / 'few'}", "--set", "mechanism.sizes=[2]")
@@ -224,15 +209,6 @@ def test_words_of_a_hierarchy_have_k_w(config: Path, run: Command, tmp_path: Pat
     (figure,) = [figure for figure in found["meanings"][0]["words"] if figure["name"] == "K_w"]
     assert 0 <= figure["worst"] <= figure["average"] <= 5
     assert "with a probability above 0.05" in figure["definition"]
-    assert any(note.startswith("K_w is that of Feyisetan") for note in found["notes"])
-    names = [f"w{number}" for number in range(40)]
-    pairs = [(low, high) for place, low in enumerate(names) for high in names[:place:7]]
-    (tmp_path / "pairs.tsv").write_text("".join(f"{low}\t{high}\n" for low, high in pairs))
-    own = ("--set", f"mechanism.embedding={tmp_path / 'pairs.tsv'}", "--set", "mechanism.embedding_format=hypernyms")
-    training = "{dimension: 2, epochs: 1, burn_in: 1, negative: 2, min_links: 1}"
-    own += ("--set", "mechanism.sizes=[4]", "--set", f"mechanism.training={training}")
-    found = read(run, "-c", config, *own, "--epsilon", "1")
-    assert "K_w" in [figure["name"] for figure in found["meanings"][0]["words"]]
 
 
 def test_a_target_is_reached(config: Path, run: Command):

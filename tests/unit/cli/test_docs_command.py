@@ -9,11 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from support.repository import MODULES, ROOT, find_offenders
 from support.workspaces import Command
-from wordveil.cli import output
 from wordveil.cli.docs import find_folder, find_pages
 
 # Files of the repository. A user who installed a wheel cannot open them under these names.
@@ -75,20 +72,3 @@ def test_a_page_is_printed_as_it_is_into_a_file(run: Command):
     for name in ("choosing", "choosing.md", "docs/choosing.md", "conf/nightly.yaml"):
         file = ROOT / (name if name.startswith("conf/") else "docs/choosing.md")
         assert run("docs", name)[:2] == (0, file.read_text("utf-8"))
-
-
-def test_a_page_is_rendered_on_a_terminal(run: Command, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(output.results, "_force_terminal", True)
-    code, shown, _ = run("docs", "choosing")
-    assert (code, "The first hour" in shown) == (0, True)
-    assert "# The first hour" not in shown
-    assert "](" not in shown
-    assert run("docs", "conf/nightly.yaml")[:2] == (0, (ROOT / "conf" / "nightly.yaml").read_text("utf-8"))
-
-
-def test_the_places_of_pages_are_printed(run: Command):
-    assert Path(run("docs", "--path")[1].strip()) == find_folder()
-    place = Path(run("docs", "conf/nightly.yaml", "--path")[1].strip())
-    assert place.read_text("utf-8").startswith("# A nightly job")
-    code, _, err = run("docs", "chosing")
-    assert (code, "PAGE = chosing: there is no such page. Did you mean choosing?" in err) == (2, True)

@@ -81,24 +81,6 @@ def config(workspace: Workspace) -> Path:
     )
 
 
-def test_night_takes_three_steps_and_opens_the_release_once(steps: Steps, config: Path, run: Command):
-    night = ("release", "night", "-c", config)
-    code, out, _ = run(*night, "--param", "day=d1", "--run-id", "night-1", "--full-snapshot", "--json")
-    assert code == 0
-    assert steps.taken == ["run", "gate_release", "publish_release"]
-    assert steps.opened == 1
-    given = [steps.given[name] for name in ("params", "run_id", "full_snapshot")]
-    assert given == [{"day": "d1"}, "night-1", True]
-    found = json.loads(out)
-    assert list(found) == ["sanitise", "gate", "publish"]
-    for name, part in zip(found, PARTS.values(), strict=True):
-        assert found[name] == json.loads(json.dumps(part.to_dict())), name
-    code, out, _ = run(*night)
-    assert code == 0
-    for words in ("night-1", "min_records", "Published tests"):
-        assert words in out
-
-
 def test_a_gate_that_does_not_pass_ends_the_night(steps: Steps, config: Path, run: Command, tmp_path: Path):
     steps.ends["gate_release"] = FAILED
     report, page = tmp_path / "report.json", tmp_path / "gate.html"

@@ -11,7 +11,7 @@ import pytest
 
 from support.pages import ESCAPED, EVIL, check_alone, read_text
 from wordveil.cli.files import check_page, save_page
-from wordveil.cli.pages import EXPOSURES, RELATIONS, describe_price, explain_exposure, render_gate, render_plan
+from wordveil.cli.pages import EXPOSURES, RELATIONS, explain_exposure, render_gate, render_plan
 from wordveil.cli.plan import check_text
 from wordveil.cli.plan_tables import plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
@@ -22,8 +22,7 @@ from wordveil.measures.text_lengths import Suggestion
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import GateRules, Measured, evaluate
-from wordveil.report.histograms import draw_histogram
-from wordveil.scores.counts import Bin, count_bins
+from wordveil.scores.counts import count_bins
 from wordveil.spark.plan.plan import Plan
 from wordveil.spark.plan.sample import Preview, TableSample
 from wordveil.spark.release.gate import GateDecision
@@ -205,16 +204,6 @@ def test_the_page_of_a_gate_says_what_was_decided_and_about_what():
     assert "every version passes" in read_text(PAGES["gate without rules"]())
 
 
-def test_a_plan_without_a_sample_has_no_part_of_one():
-    text = read_text(PAGES["plan alone"]())
-    assert "No text was read" in text
-    assert "The sample" not in text
-    text = read_text(PAGES["plan without a bundle"]())
-    assert "The price of a record is not known yet" in text
-    assert "Not measured" in text
-    assert "run build" in text
-
-
 def test_whatever_a_page_is_given_is_escaped():
     plan = replace(PLAN, release=EVIL, input=EVIL, bundle=EVIL, kept=(EVIL,), exposes=(f"column:{EVIL}",))
     plan = replace(plan, columns={"id": EVIL, EVIL: "string"})
@@ -232,53 +221,10 @@ def test_whatever_a_page_is_given_is_escaped():
         check_alone(page)
 
 
-def test_the_price_is_said_in_words():
-    for changes, said in (
-        ({"tokens": None}, "A token costs at most epsilon 512"),
-        ({"epsilon_pure": None, "relation": "same_skeleton"}, "texts that agree in everything that is copied or shown"),
-        ({"epsilon_pure": None}, "There is no bound for any two texts at all"),
-        ({"delta": 1.5e-9}, "With a probability of at most 1.5e-09 an output may exceed this price."),
-        ({"mechanism": "laplace", "metric": "euclidean:aa"}, "with epsilon 8 per unit of euclidean distance."),
-    ):
-        assert said in " ".join(describe_price(replace(PLAN, **changes)))
-
-
 def test_every_term_has_a_meaning():
     assert set(EXPOSURES) == set(Exposure)
     assert set(RELATIONS) == set(Relation)
     assert explain_exposure("column:x") == "The column is published unchanged."
-
-
-@pytest.mark.parametrize(
-    ("values", "bins"),
-    [
-        ([], ()),
-        ([0], (Bin(0, 0, 1),)),
-        ([0, 0, 2], (Bin(0, 0, 2), Bin(1, 1, 0), Bin(2, 2, 1))),
-        ([19], (*(Bin(low, low, 0) for low in range(19)), Bin(19, 19, 1))),
-        ([20], (*(Bin(low, low + 1, 0) for low in range(0, 20, 2)), Bin(20, 21, 1))),
-        ([1] * 990 + [10**9], (Bin(0, 0, 0), Bin(1, 1, 990), Bin(2, None, 1))),
-    ],
-)
-def test_bins_of_known_values(values: list[int], bins: tuple[Bin, ...]):
-    assert count_bins(np.array(values, np.int64)) == bins
-
-
-def test_chart_columns_have_ordered_places_and_counted_heights():
-    bins = (Bin(0, 9, 2), Bin(10, 19, 4), Bin(20, None, 1))
-    chart = draw_histogram(bins, {"n_max": 15})
-    assert chart is not None
-    assert [(one["x"], one["height"]) for one in chart["columns"]] == [(0, 75), (33.333, 150), (66.667, 37.5)]
-    assert [one["label"] for one in chart["columns"]] == ["0 to 9", "10 to 19", "20 or more"]
-    mark = {"name": "n_max", "position": 50.0, "anchor": "start"}
-    assert (chart["marks"], chart["top"]) == ([mark], "4"), "15 of 20, which take two thirds of the width"
-    for beyond in (20, 10**6):
-        assert draw_histogram(bins, {"n_max": beyond})["marks"] == []
-        in_tail = draw_histogram(bins, {"worst": beyond, "mean": 15}, tail=True)["marks"]
-        assert [mark["position"] for mark in in_tail] == [83.333, 50.0], "the middle of the open bin"
-    assert draw_histogram(bins[:2], {"worst": 20}, tail=True)["marks"] == []
-    assert draw_histogram((Bin(0, 0, 0),))["columns"][0]["height"] == 0
-    assert draw_histogram(()) is None
 
 
 def test_a_page_is_written_once_and_for_its_owner(tmp_path: Path):

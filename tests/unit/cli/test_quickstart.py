@@ -1,17 +1,18 @@
-"""The files of `wordveil quickstart`: whose are replaced, and what the suggested commands find."""
+"""The files of `wordveil quickstart` and `wordveil init`: whose are replaced, and what the suggested commands find."""
 
 from __future__ import annotations
 
 import shlex
-import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from support.repository import ROOT
+from support.workspaces import Command
 from wordveil.cli import quickstart
-from wordveil.cli.quickstart import HOME, JOB, KEY, MARK, STRICT, name_command, prepare_home, suggest_commands
+from wordveil.cli.init import JOBS, write_dags
+from wordveil.cli.quickstart import HOME, JOB, KEY, MARK, STRICT, prepare_home, suggest_commands
 from wordveil.config.load import load_config
 from wordveil.errors import ConfigError, OutputExistsError
 
@@ -91,16 +92,37 @@ def test_both_ways_read_the_same_articles_with_one_key():
     assert (whole.mechanism.name, whole.mechanism.nominal_epsilon) == ("passages", 6)
 
 
-def test_the_command_is_named_as_it_can_be_called_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    command = tmp_path / "my bin" / "wordveil"
-    command.parent.mkdir()
-    command.touch(0o755)
-    module = "/lib/wordveil/__main__.py"
-    names = {str(command): f"'{command}'", module: f"{sys.executable} -m wordveil"}
-    monkeypatch.setenv("PATH", "/nowhere")
-    for program, name in names.items():
-        monkeypatch.setattr(sys, "argv", [program])
-        assert name_command() == name
-    monkeypatch.setattr(sys, "argv", [str(command)])
-    monkeypatch.setenv("PATH", str(command.parent))
-    assert name_command() == "wordveil"
+DAGS = {path.name for path in (ROOT / "airflow_dags").glob("*.py")}
+APPLICATIONS = {path.name for path in (ROOT / "jobs").glob("*.py")}
+
+
+def test_dags_are_written_with_their_jobs_and_overwrite_nothing(tmp_path: Path):
+    folder = tmp_path / "dags"
+    written = write_dags(folder)
+    assert {path.name for path in folder.glob("*.py")} == DAGS
+    assert {"sanitise_nightly.py", "analytics_on_release.py", "wordveil_airflow.py"} == DAGS
+    assert {path.name for path in (folder / JOBS).glob("*.py")} == APPLICATIONS
+    assert sorted(written) == sorted(folder.rglob("*.py"))
+    for path in folder.glob("*.py"):
+        assert path.read_text("utf-8") == (ROOT / "airflow_dags" / path.name).read_text("utf-8")
+    mine = folder / "sanitise_nightly.py"
+    mine.write_text("mine")
+    (folder / "analytics_on_release.py").unlink()
+    with pytest.raises(OutputExistsError, match=r"already contains .*sanitise_nightly\.py.*; nothing was written"):
+        write_dags(folder)
+    assert mine.read_text() == "mine"
+    assert not (folder / "analytics_on_release.py").exists()
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"--airflow = .*file/dags: cannot be written"):
+        write_dags(tmp_path / "file" / "dags")
+
+
+def test_init_writes_a_configuration_or_dags_and_not_both(tmp_path: Path, run: Command):
+    for arguments in ((), ("--from", "table", "--airflow", tmp_path)):
+        code, _, err = run("init", *arguments)
+        assert (code, "--airflow DIR" in err) == (2, True)
+    code, out, _ = run("init", "--airflow", tmp_path / "dags")
+    assert (code, "sanitise_nightly.py" in out) == (0, True)

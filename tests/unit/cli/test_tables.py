@@ -15,16 +15,11 @@ from wordveil.assembly.run_report import RunReport
 from wordveil.cli.ledger import ledger_table, plain_row
 from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
-from wordveil.cli.release_tables import gate_table, release_facts, report_facts
-from wordveil.cli.tables import length_facts, price_epsilon, unknown_facts, words_notes
+from wordveil.cli.release_tables import release_facts, report_facts
 from wordveil.errors import ConfigError
-from wordveil.measures.preview import UnknownWord
-from wordveil.measures.text_lengths import OutputLength
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget, count_runs_left
-from wordveil.release.rules import GateRules, Measured, evaluate
-from wordveil.spark.plan.sample import Preview
 
 BUDGET = Budget("pure", Relation.ANY_TEXT)
 
@@ -33,14 +28,6 @@ def shown(table: Any) -> str:
     stream = io.StringIO()
     Console(file=stream, width=160).print(table)
     return stream.getvalue()
-
-
-def test_a_run_says_how_its_input_was_read():
-    for changes in ("all", "feed", "scan", "none", "withdraw"):
-        facts = report_facts(make_run_report(changes=changes, withdrawn=7, input_version=3), is_release=True)
-        assert facts["changes"].startswith(f"{changes}: ")
-        assert (facts["withdrawn"], facts["input version"]) == ("7", "3")
-    assert "changes" not in report_facts(make_run_report())
 
 
 def test_a_run_that_released_nothing_has_no_epsilon():
@@ -103,15 +90,6 @@ def test_json_is_an_array_and_csv_has_a_header(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == f'author,spent,unbounded,unit,for\n"a""1",{values}\n"b,2",{values}\n'
 
 
-def test_a_gate_shows_each_rule_with_its_kind():
-    rules = GateRules(exposes=("edited",), min_records=1000, quarantine_rate=0.25)
-    result = evaluate(rules, Measured(exposes=(), released=10, records=20, quarantined=2))
-    lines = [" ".join(line.replace("│", " ").split()) for line in shown(gate_table(result, "support", 4)).splitlines()]
-    assert "exposes public nothing edited yes" in lines
-    assert "min_records output-only 10 1,000 NO" in lines
-    assert "quarantine_rate private 0.1 0.25 yes" in lines
-
-
 def test_ids_come_from_the_command_line_and_from_a_file(tmp_path, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "ids"
     file.write_bytes("r1\r\n\nr 2\u2028x\n".encode())
@@ -150,33 +128,3 @@ def test_show_tells_what_is_still_there():
     gone = {**facts()["withdrawn"], "gone": True}
     assert release_facts(facts(withdrawn=gone))["withdrawn text"] == "gone"
     assert release_facts(facts(withdrawn={**gone, "records": 0}))["withdrawn text"] == "none"
-
-
-def test_show_tells_gate_publication_and_frozen():
-    results = [{"name": "min_records", "passed": False}]
-    gate = {"at": "2026-11-20T02:00:00Z", "draws_version": 4, "passed": False, "results": results}
-    shown = release_facts(facts(gate=gate, frozen="2026-11-21T02:00:00Z", open_runs=["night-2"]))
-    assert shown["gate"] == "version 4 did not pass: min_records, 2026-11-20T02:00:00Z"
-    assert shown["frozen"].startswith("since 2026-11-21")
-    assert shown["interrupted"] == "night-2"
-    assert shown["published"] == "nothing yet"
-
-
-def test_words_and_prices_are_said_in_full():
-    lengths = length_facts([OutputLength(0, 64.306, 6.94), OutputLength(10, 71.79, 6.8, draws=1000)])
-    assert lengths == {
-        "a text of 0 words": "comes out with 64.31 words (standard deviation 6.9)",
-        "a text of 10 words": "comes out with about 71.79 words (standard deviation 6.8)",
-    }
-    padded = make_run_report(padding_as_words=0.1436)
-    assert report_facts(padded)["padding"] == "14.4% of it comes out as words"
-    assert "padding" not in report_facts(make_run_report())
-    assert padded.to_dict()["padding_as_words"] == 0.1436
-    for by_cluster in (True, False):
-        notes = words_notes(Preview(None, [], by_cluster=by_cluster))
-        assert any("never stay" in note for note in notes) == by_cluster
-    unknown = unknown_facts([UnknownWord("zorblax", "drop", "is left out")])
-    assert unknown == {"zorblax": "unknown: is left out (text.unknown: drop)"}
-    prices = {"discrete": "between any two words", "euclidean:1f0c": "per unit of euclidean distance"}
-    for metric, priced in {**prices, "": "per unit of distance"}.items():
-        assert price_epsilon(8.0, metric) == f"8 {priced}"

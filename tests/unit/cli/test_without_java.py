@@ -151,32 +151,6 @@ def test_without_java_spark_is_not_started_and_nothing_written(workspace: Worksp
         assert list(home.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "--config: is missing. Name a configuration file."),
-        (["--config", "FILE", "--published"], "--published: needs a release"),
-        (["--config", "FILE", "--param", "ds=1"], "ds"),
-    ],
-)
-def test_faults_of_an_evaluation(workspace: Workspace, run: Command, arguments: list[str], words: str):
-    file = workspace.write_config()
-    code, _, err = run("evaluate", *(str(file) if part == "FILE" else part for part in arguments))
-    assert code == 2, err
-    assert words in " ".join(err.split())
-
-
-def test_a_page_that_exists_is_refused_before_anything_is_read(tmp_path: Path, run: Command):
-    """Before the configuration too, which is not there."""
-    page = tmp_path / "page.html"
-    page.write_text("mine")
-    for command in (("plan",), ("release", "gate")):
-        code, out, err = run(*command, "--config", tmp_path / "none.yaml", "--html", page)
-        assert (code, out) == (6, "")
-        assert "already exists, and nothing was done" in " ".join(err.split())
-    assert page.read_text() == "mine"
-
-
 @pytest.mark.parametrize("submitted", [False, True])
 def test_failing_gate_under_spark_submit_leaves_one_document(
     run: Command, submitted: bool, monkeypatch: pytest.MonkeyPatch

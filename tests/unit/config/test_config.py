@@ -238,11 +238,6 @@ def test_a_mechanism_s_faults_hide_no_other(mechanism: dict[str, Any], expected:
         assert fault.startswith(f"mechanism.{words}")
 
 
-def test_a_name_that_is_nearly_one_without_padding_says_so():
-    found = faults(changed("mechanism.name", "hyperbolic-fd"))
-    assert [fault.split(":")[0] for fault in found] == ["mechanism.name = hyperbolic-fd", "text.length = pad"]
-
-
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_section_has_settings_fields_defaults_and_returns_them(name: str):
     kind = MECHANISMS[name].settings_type
@@ -255,17 +250,6 @@ def test_section_has_settings_fields_defaults_and_returns_them(name: str):
     assert type(parsed.settings) is kind
     assert parsed.nominal_epsilon == required.get("epsilon", 0.0)
     assert set(type(parsed).model_fields) - set(MechanismSection.model_fields) == {field.name for field in fields(kind)}
-
-
-@pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if kind.settings_type.has_epsilon()])
-def test_no_mechanism_takes_an_epsilon_that_is_none(name: str):
-    own = {"model": "generator.npz"} if "model" in MECHANISMS[name].settings_type.input_files else {}
-    own |= {"passages": "wordnet", "clusters": 50} if MECHANISMS[name].draws_texts else {}
-    for epsilon in (float("nan"), float("inf"), 0, -1.0, 1e-200):
-        mechanism = {**base()["mechanism"], "name": name, "epsilon": epsilon, **own}
-        (fault,) = faults({**base(), "mechanism": mechanism, "text": text_for(name)})
-        assert fault.startswith("mechanism.epsilon = ")
-        assert "finite" in fault or "greater than 0" in fault, epsilon
 
 
 def test_a_generator_needs_its_weights():
@@ -411,13 +395,6 @@ def test_a_stream_has_one_source_and_a_place_to_land(stream, source, words):
     assert words in told
 
 
-def test_unknown_keys_of_sections_that_may_be_left_out_are_named():
-    sections = (("ledger", "paht", "path"), ("budgets", "recrod", "record"), ("stream", "tabel", "table"))
-    for section, key, near in sections:
-        told = faults({**base(), section: {key: "x"}})
-        assert any(f"{section}.{key}: unknown key. Did you mean {near}?" in fault for fault in told)
-
-
 def test_settings_can_be_overridden(tmp_path: Path):
     lists = ("spark.options={a.b: c}", "input.keep=[]", "output.partition_by=[]")
     config = load(tmp_path, "mechanism.epsilon=2.5", "text={profile: readable}", *lists)
@@ -497,13 +474,6 @@ def test_settings_that_only_change_speed_enter_no_fingerprint():
     fast = parse_config({**base(), "spark": {"master": "local[7]", "options": {"x": "y"}}}, "job.yaml")
     assert plain.policy.fingerprint == fast.policy.fingerprint
     assert plain.recipe("d") == fast.recipe("d")
-
-
-def test_stop_words_come_from_the_package_or_the_file():
-    text = {"profile": "readable"}
-    assert {"the", "don't"} < {*parse_config(changed("text", text), "x").policy.stop_word_list}
-    own = changed("text", {**text, "stop_word_list": ["Zeta", "alpha"]})
-    assert parse_config(own, "x").policy.stop_word_list == ("alpha", "zeta")
 
 
 @pytest.mark.parametrize(("name", "kind"), [*CHOICES.items(), ("profile", Profile)])

@@ -9,11 +9,10 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from pydantic import TypeAdapter
 
 from wordveil.config.load import Config, load_config, parse_config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS
-from wordveil.config.paths import PathSetting, WrittenLocation
+from wordveil.config.paths import PathSetting
 from wordveil.config.schema import Section
 from wordveil.crypto.keys import load_key
 from wordveil.errors import ConfigError, KeyMaterialError
@@ -201,8 +200,3 @@ def unmarked(model: type[Section], above: str = "") -> Iterator[str]:
 def test_settings_of_free_text_are_paths_or_known_to_be_none():
     models = [(Config, ""), *((model, "mechanism.") for model in MECHANISM_SECTIONS.values())]
     assert {name for model, above in models for name in unmarked(model, above)} == NO_PATHS
-
-
-def test_written_location_may_have_scheme_and_port():
-    for path in ("hdfs://name:8020/a", "s3a://bucket/a", "file:/a/b", "abfss://c@account.net/a"):
-        assert TypeAdapter(WrittenLocation).validate_python(path) == path

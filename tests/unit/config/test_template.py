@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -99,13 +98,6 @@ def test_texts_are_found_inside_structs():
 )
 def test_texts_are_guessed_by_name_and_type(names, expected):
     assert guess_columns(columns("id:int", *names)).text == expected
-
-
-def test_an_author_is_a_plain_value():
-    for kind in ("struct<id:bigint,name:string>", "array<string>", "double", "binary"):
-        table = [*columns("id:int", "body:string"), Column("user", kind)]
-        assert guess_columns(table).author is None
-        assert guess_columns([*table, Column("sender", "string")]).author == "sender"
 
 
 def test_what_may_be_the_text_is_not_offered_for_publication():
@@ -203,15 +195,6 @@ def test_release_draft_is_whole_and_shows_the_slice_of_the_dag(day):
     assert "were edited or deleted" in text
 
 
-def test_a_release_says_how_the_dag_copes():
-    for names in (("country:string*",), ("ds:int*",), ("ds:string*", "day:date*"), ()):
-        text, config = release_of("id:bigint", "body:string", *names)
-        assert config.input.where is None
-        check_params(config.input.where, parse_params([]))
-        assert 'slice_param to ""' in text
-        assert "where" not in text.partition("mechanism:")[0]
-
-
 def test_a_draft_is_readable_and_shows_what_strict_needs():
     text = draft()
     policy = parse_config(filled(text), "draft").policy
@@ -291,14 +274,6 @@ def test_an_existing_file_is_left_alone(tmp_path):
     assert file.read_text() == "mine"
     with pytest.raises(ConfigError, match="--output"):
         write_draft(tmp_path / "none" / "job.yaml", "x")
-
-
-def test_draft_in_another_directory_names_the_key_written_there():
-    table = columns("id:int", "body:string")
-    text = draft_config("../raw", table, guess_columns(table), "parquet", Path("my conf"))
-    assert "\n  path: ../raw\n" in text
-    assert 'wordveil key new "my conf/wordveil.key".' in text
-    assert parse_config(filled(text), "draft", directory=Path("/lake/conf")).output.path == "/lake/raw-sanitised"
 
 
 def test_a_draft_of_files_has_their_format_and_options():

@@ -66,11 +66,6 @@ def test_the_last_position_fits_and_the_next_is_refused(blocks):
             stream.words(context(1, 1), np.array([0, position]))
 
 
-def test_an_empty_batch_draws_nothing():
-    assert KeyedStream(KEY, 4).words(np.zeros((0, CONTEXT_BYTES), np.uint8), np.zeros(0, np.int64)).shape == (8, 0)
-    assert compute_macs(KEY, b"s", frame_records([], [payload()]), 12).shape == (0, 12)
-
-
 def test_context_rows_may_be_strided():
     wide = np.arange(96, dtype=np.uint8).reshape(4, 24)
     stream = KeyedStream(KEY, 1)

@@ -7,7 +7,6 @@ import gzip
 import json
 import re
 import shutil
-from importlib import resources
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ import pytest
 from gensim.models import KeyedVectors
 from gensim.test.utils import datapath
 
-from wordveil.embeddings.embedding import DEMO, GLOVE, SHIPPED, Embedding, check_embedding, digest_source, load
+from wordveil.embeddings.embedding import DEMO, GLOVE, Embedding, check_embedding, digest_source, load
 from wordveil.errors import EmbeddingError
 
 WORDS = ["the", "été", "don't", "naïve"]
@@ -253,13 +252,6 @@ def test_header_of_another_count_is_refused(tmp_path, kind, count):
         assert "write '4 3' there" in message
 
 
-@pytest.mark.parametrize("header", ["# 4 3", "4 3 toy", "count dimension"])
-def test_odd_header_is_not_a_vector(tmp_path, header):
-    path = tmp_path / "toy"
-    path.write_text("\n".join([header, *text_rows(WORDS, VECTORS)]), "utf-8")
-    assert re.search(r"the first line has 2 numbers, and most lines have more|line 1 is not a", refusal(str(path)))
-
-
 def test_words_may_hold_spaces_and_none_around_them(tmp_path):
     words = ["the", ". . .", "at name@domain.com", "été"]
     assert load(written(tmp_path, "glove", words)).words.to_pylist() == words
@@ -283,26 +275,6 @@ def test_load_misnamed_file_names_the_setting(tmp_path):
     message = refusal(str(tmp_path / "toy"))
     assert message.startswith(f"mechanism.embedding = {tmp_path / 'toy'}: is text in UTF-16")
     assert "iconv -f UTF-16 -t UTF-8" in message
-
-
-def test_two_numbers_may_be_a_word_and_its_vector(tmp_path):
-    """Where no line fits a header, the message says how to read the file without one."""
-    path = tmp_path / "toy"
-    path.write_text("2 3\n4 5\n6 7\n")
-    assert "or set mechanism.embedding_format: glove if the first line is a word" in refusal(str(path))
-    assert load(str(path), "glove").words.to_pylist() == ["2", "4", "6"]
-    path.write_text("words 3\nab 1 2 3\n")
-    assert "the first line has 1 numbers, and most lines have more" in refusal(str(path))
-
-
-def test_no_word_of_a_binary_file_is_lost_whatever_its_length(tmp_path):
-    """Nineteen bytes after nineteen words are no line breaks."""
-    rows = [
-        f"w{chr(97 + number)}".encode() + b" " + VECTORS[0].astype("<f4").tobytes() + b"x" * 4 for number in range(20)
-    ]
-    path = tmp_path / "toy"
-    path.write_bytes(b"19 4\n" + b"".join(rows))
-    assert "the first line says 19 words, and bytes of others follow" in refusal(str(path), "word2vec-binary")
 
 
 def test_truncated_fasttext_file_is_refused(tmp_path):
@@ -385,16 +357,3 @@ def test_shipped_embeddings_are_the_sizes_they_claim(shipped: Embedding):
     assert words[:4] == first
     assert set(words[:1500]) > {"a", "i", "don't", "it's", "can't", "he's"}
     assert not {"Dr", "42", "<unk>", "x.y"} & {*words}
-
-
-def test_shipped_embeddings_decode_to_their_256_levels(shipped: Embedding):
-    """Both ends of the table are used, so that no stored value is off by more than half a level."""
-    name = SHIPPED[DEMO if shipped.size == 20_000 else GLOVE]
-    directory = resources.files("wordveil") / "data" / name
-    manifest = json.loads((directory / "embedding.json").read_text())
-    with resources.as_file(directory) as path:
-        codes = np.load(path / "vectors.npy")
-    assert codes.dtype == np.uint8
-    assert (codes.min(), codes.max()) == (0, 255)
-    exact = manifest["scale"] * codes.astype(np.float64) + manifest["offset"]
-    assert np.abs(shipped.vectors - exact).max() <= manifest["scale"] * 1e-5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 
 import numpy as np
@@ -34,14 +33,6 @@ def test_gensim_trains_as_it_does_by_itself(graph):
     own.train(6)
     expected = np.stack([own.kv[str(row)] for row in range(len(graph.words))])
     assert np.array_equal(train(graph, GENSIM, "tree", BuildContext()), expected)
-
-
-def test_gensim_keeps_its_log_to_itself(graph, caplog):
-    with caplog.at_level(logging.INFO):
-        train(graph, GENSIM, "tree", BuildContext())
-        assert not [record for record in caplog.records if record.name.startswith("gensim")]
-        logging.getLogger("gensim.models.poincare").info("as before")
-    assert caplog.messages[-1] == "as before"
 
 
 def test_draws_without_end_are_refused_for_gensim_alone():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import lzma
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -201,19 +200,6 @@ def test_rounding_never_leaves_the_ball():
 
 
 @both_trainers
-def test_progress_is_told(graph, trainer):
-    told: list[Any] = []
-    train(
-        graph,
-        replace(SHORT, trainer=trainer),
-        "tree",
-        BuildContext(told.append, lambda done, known: told.append((done, known))),
-    )
-    assert told[0] == "training 31 words on 98 pairs"
-    assert told[1:] == [(done, 7) for done in range(8)]
-
-
-@both_trainers
 def test_too_few_words_to_contrast_with_are_named(graph, trainer):
     with pytest.raises(EmbeddingError, match="negative = 30"):
         train(graph, replace(QUICK, trainer=trainer, negative=30), "tree", BuildContext())
@@ -271,9 +257,3 @@ def test_the_shipped_embedding_is_a_hierarchy_in_the_ball():
     assert words[:2] == ["entity", "abstraction"]
     assert max(norms.values()) <= LARGEST_NORM
     assert norms["entity"] < norms["animal"] < norms["dog"]
-
-
-def test_shipped_embedding_has_the_words_of_the_pairs():
-    with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as path:
-        graph = build_hierarchy(read_pairs(path), PoincareSettings(), "pairs")
-    assert list(graph.words) == load(DEMO_POINCARE).words.to_pylist()

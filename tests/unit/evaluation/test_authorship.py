@@ -73,14 +73,6 @@ def test_static_adaptive_and_clean():
     assert confusions[0].counts == ((0, 0, 0, 1), (0, 0, 0, 2), (1, 0, 0, 1))
 
 
-def test_the_original_can_be_left_out():
-    scores, confusions = measure_authorship(
-        FirstWord(), KNOWN, SNIPPETS, SNIPPETS.texts, KNOWN.texts, "same", 1, with_original=False
-    )
-    assert {score.subject for score in scores} == {one.subject for one in confusions} == {"same"}
-    assert scores[0].value == scores[1].value
-
-
 @dataclass(frozen=True)
 class Votes(RefusingClassifier):
     """Names the first author by as many tenths of the votes as a text has words."""

@@ -202,19 +202,6 @@ def test_scores_have_chance_levels_and_intervals(system):
         measure_linkage(texts, texts[:1], arguments[2], "release")
 
 
-def test_refused_texts_are_left_out(system):
-    redrawn = redraw(system("lists", unknown="quarantine"), [WORDS[0], "stranger", WORDS[1]], seed=1)
-    assert redrawn.rows.tolist() == [0, 2]
-    assert link_by_laws(redrawn).pool == 2
-
-
-def test_draws_come_back_with_a_seed_alone(system):
-    sanitiser, texts = system("lists"), some_texts(60)
-    first, again, other = (redraw(sanitiser, texts, seed).drawn for seed in (1, 1, None))
-    assert first.tolist() == again.tolist()
-    assert first.tolist() != other.tolist()
-
-
 def test_copied_words_stand_in_the_sequence(system):
     policy = {"stop_words": "keep", "stop_word_list": (WORDS[2],), "punctuation": "keep", "digits": "drop"}
     texts = [f"{WORDS[0]}, {WORDS[2]} {WORDS[5]}", f"{WORDS[2]} x9 {WORDS[1]}"]

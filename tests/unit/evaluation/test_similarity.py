@@ -32,13 +32,6 @@ def test_a_weighted_bag_is_the_formula():
         WeightedBag.of(EMBEDDING, SHARES[:2])
 
 
-def test_a_text_has_its_vector_in_any_company():
-    texts = ["the cat", "a dog", "car car the", "", "the king was killed in the battle"]
-    for encoder in (BAG, make_encoder()):
-        alone = np.concatenate([encoder.encode([text]) for text in texts])
-        assert np.array_equal(encoder.encode(texts), alone)
-
-
 def test_cosines_are_of_rows():
     left = np.array([[1.0, 0], [1, 1], [0, 0], [2, 0]])
     right = np.array([[5.0, 0], [1, -1], [1, 1], [-3, 0]])

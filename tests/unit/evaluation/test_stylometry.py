@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from support.repository import ROOT
-from wordveil.evaluation import stylometry
 from wordveil.evaluation.stylometry import (
     FEATURES,
     FUNCTION_WORDS,
@@ -85,14 +84,6 @@ def test_nothing_of_an_empty_text():
         assert np.isfinite(measure_style([text])).all()
     assert style_of("once")["honore-r"] == 0
     assert style_of("two words")["honore-r"] == pytest.approx(100 * np.log(2) * 2)
-
-
-def test_texts_are_measured_on_their_own(monkeypatch):
-    texts = ["Short one.", TEXT, "", "Others follow; they, too, are short. " * 20, "Dear me\n\n\n", "straße ÄRGER"]
-    whole = measure_style(texts)
-    assert whole == pytest.approx(np.concatenate([measure_style([text]) for text in texts]))
-    monkeypatch.setattr(stylometry, "BLOCK_CHARACTERS", 50)
-    assert measure_style(texts) == pytest.approx(whole)
 
 
 def test_the_set_of_features_has_a_version():

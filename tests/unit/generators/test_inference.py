@@ -73,15 +73,6 @@ def test_rows_that_are_kept_go_on(whole: np.ndarray) -> None:
     assert generator.advance(state, symbols[:0]).shape == (0, SMALL.outputs)
 
 
-def test_a_row_may_go_on_several_times(whole: np.ndarray) -> None:
-    generator = WholeNumberGenerator(SMALL, ARRAYS)
-    state = generator.begin(SEQUENCES)
-    generator.advance(state, generator.start_symbols(COUNT))
-    rows = np.arange(3 * COUNT) % COUNT
-    state.keep(rows)
-    assert np.array_equal(generator.advance(state, WRITTEN[0, rows]), whole[1, rows])
-
-
 def test_two_states_do_not_share_what_they_return(whole: np.ndarray) -> None:
     generator = WholeNumberGenerator(SMALL, ARRAYS)
     first, second = generator.begin(SEQUENCES), generator.begin(SEQUENCES[::-1])
@@ -149,25 +140,6 @@ def test_padding_before_a_word_is_read_as_any_symbol() -> None:
     first = generator.advance(generator.begin(sequences), generator.start_symbols(4))
     assert len({row.tobytes() for row in first}) == 3
     assert np.array_equal(first[0], first[3])
-
-
-def test_empty_sequences_and_no_sequences() -> None:
-    generator = WholeNumberGenerator(SMALL, ARRAYS)
-    empty = np.full((3, SMALL.length), SMALL.padding, np.int32)
-    first = generator.advance(generator.begin(empty), generator.start_symbols(3))
-    assert np.array_equal(first[0], first[2])
-    assert len(np.unique(first[0])) > 50
-    state = generator.begin(empty[:0])
-    assert state.count == 0
-    assert generator.advance(state, generator.start_symbols(0)).shape == (0, SMALL.outputs)
-
-
-def test_weights_have_a_largest_and_a_least(whole: np.ndarray) -> None:
-    sharp = run(WholeNumberGenerator(SMALL, quantise_weights(make_weights(sharpness=80.0))))
-    for weights in (whole, sharp):
-        assert (weights.max(axis=2) == 2**31).all()
-        assert weights.min() >= 1
-    assert (sharp == 1).any()
 
 
 def test_weights_are_the_same_as_on_other_machines(whole: np.ndarray) -> None:

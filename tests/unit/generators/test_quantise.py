@@ -13,14 +13,12 @@ from support.generators import SMALL, make_weights
 from wordveil.errors import GeneratorError
 from wordveil.generators.quantise import (
     EXACT,
-    UnitLevels,
     check_exactness,
     choose_levels,
     list_products,
     list_quantised,
     quantise_weights,
 )
-from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights
 
 WEIGHTS = make_weights()
@@ -72,13 +70,6 @@ def test_the_table_of_the_softmax_falls_as_exp_does() -> None:
     wanted = [2**31 * math.exp(-entry / 256) for entry in range(len(table))]
     assert np.allclose(table, np.maximum(wanted, 1), rtol=0, atol=0.5001)
     assert (table[0], table[-1]) == (2**31, 1)
-
-
-def test_levels_fit_the_width_of_a_layer() -> None:
-    full = choose_levels(GeneratorShape(size=20_000, dimension=100, cells=512, latent=256, length=50))
-    assert full == (724, 453, 320)
-    with pytest.raises(GeneratorError, match=r"hidden: 12 rows are too many"):
-        quantise_weights(WEIGHTS, UnitLevels(300, 300, 2**20))
 
 
 def change(name: str, index: Any, value: Any) -> Callable[[dict[str, np.ndarray]], None]:

@@ -1,8 +1,9 @@
-"""Weights on disk: what is written is read back, and a file that is something else is told apart by name."""
+"""Weights on disk: what is written is read back, another file is named, and public sentences have their licence."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -94,3 +95,12 @@ def test_training_begins_with_public_vectors_and_a_seed() -> None:
     assert not np.array_equal(other["output"], first["output"])
     with pytest.raises(ValueError, match="shape"):
         draw_initial_arrays(SHAPE, 7, vectors[:4])
+
+
+FOLDER = resources.files("wordveil") / "data" / "sentences"
+
+
+def test_their_licence_lies_beside_them():
+    licence = (FOLDER / "LICENSE.wordnet-3.0").read_text("utf-8")
+    assert "Permission to use, copy, modify and distribute" in " ".join(licence.split())
+    assert licence == (FOLDER.parent / "hypernyms" / "LICENSE.wordnet-3.0").read_text("utf-8")

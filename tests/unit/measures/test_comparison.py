@@ -4,28 +4,24 @@ equal pure epsilon.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from support import toys
-from support.repository import NEEDS_ANNOY
 from support.toys import random_embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.measures.comparison import SENTENCE, SentenceComparison, compare, preview_default, preview_sentence
 from wordveil.mechanisms.additive.laplace import LaplaceSettings
-from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.registry import SHIPPED
 from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.mechanisms.staircase.mechanism import Staircase, StaircaseSettings
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
 from wordveil.text.policy import TextPolicy, with_profile
 
-# Comparisons are made once.
-pytestmark = pytest.mark.xdist_group("comparison")
 TEXT = "Waab waac, waad waae zzz waaf waag."
 READABLE = with_profile("readable", stop_word_list=("and", "the"))
 CONFIGURED: dict[str, MechanismSettings] = {
@@ -77,15 +73,6 @@ def test_lines_are_equal_in_what_they_claim(made: tuple[str, SentenceComparison]
     assert comparison.configured.epsilon == CONFIGURED[name].nominal_epsilon
 
 
-def test_the_sentence_is_shown_as_the_policy_has_it(made: tuple[str, SentenceComparison]):
-    _, comparison = made
-    for line in [comparison.configured, *comparison.equal_kept, *comparison.equal_pure]:
-        assert line.text.count(" ") == TEXT.count(" ")
-        assert line.text.endswith(".")
-        assert line.text[0].isupper()
-        assert "zzz" not in line.text
-
-
 def test_in_hyperbolic_space_its_own_mechanisms_are_shown(embedding: Embedding):
     """At an epsilon at which they exist: in four dimensions laplace costs more than 3 for each unit of distance, or is
     left out.
@@ -107,41 +94,6 @@ def test_a_word_that_is_drawn_once_is_shown_as_one_word(embedding: Embedding):
         words = line.text.lower().replace(",", "").removesuffix(".").split()
         assert words[0] == words[2] == words[5]
         assert words[1] == words[3] == words[6]
-
-
-def test_the_sentence_is_rendered(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Staircase, "render", lambda _, drawn: replace(drawn, ids=0 * drawn.ids))
-    first = embedding.words[0].as_py()
-    comparison = compare(embedding, READABLE, "staircase", CONFIGURED["staircase"], TEXT)
-    assert comparison.configured.text.lower().replace(",", "").removesuffix(".").split() == [first] * 7
-
-
-def test_the_others_are_built_over_the_first_words(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wordveil.measures.comparison.OTHERS_WORDS", 40)
-    text = " ".join(embedding.words.to_pylist()[41:66])
-    first = {*embedding.words.to_pylist()[:40]}
-    frequencies = np.arange(embedding.size, 0, -1) / np.arange(1, embedding.size + 1).sum()
-    settings = ExponentialSettings(epsilon=3.0, neighbours=8)
-    found = compare(embedding, READABLE, "exponential", settings, text, inputs=PublicInputs(frequencies))
-    assert {*found.configured.text.lower().split()} - first
-    assert len(found.equal_kept) > 1
-    for line in (*found.equal_kept, *found.equal_pure):
-        assert {*line.text.lower().split()} <= first, line.mechanism
-
-
-def test_a_strict_policy_shows_no_padding(embedding: Embedding):
-    comparison = compare(embedding, with_profile("strict", n_max=64), "exponential", CONFIGURED["exponential"], TEXT)
-    assert len(comparison.configured.text.split()) == 7
-    assert len(asdict(comparison)["equal_pure"]) == len(comparison.equal_pure)
-
-
-@NEEDS_ANNOY
-def test_a_configured_search_by_trees_is_compared(embedding: Embedding):
-    """It has a file of its own besides its arrays."""
-    settings = LaplaceSettings(epsilon=3.0, search="annoy", n_trees=10, search_k=500)
-    comparison = compare(embedding, READABLE, "laplace", settings, TEXT)
-    assert comparison.configured.mechanism == "laplace"
-    assert comparison.configured.epsilon == 3.0
 
 
 def test_an_epsilon_that_is_refused_counts_as_too_small(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
@@ -179,13 +131,6 @@ def test_a_sentence_comes_out_as_a_run_writes_it(tmp_path):
     assert (found.words, found.unknown, found.written) == (3, 0, 3)
 
 
-def test_padding_and_cutting_show(tmp_path):
-    cut = preview(tmp_path, "near near far", length="pad", n_max=2)
-    assert (cut.output, cut.words, cut.written) == ("near near", 3, 2)
-    sampled = preview(tmp_path / "sampled", "far", length="sample", n_max=5)
-    assert (sampled.output, sampled.words, sampled.written) == ("far far far far far", 1, 5)
-
-
 def test_unknown_words_are_counted_and_a_refusal_says_why(tmp_path):
     dropped = preview(tmp_path, "near zorblax", unknown="drop")
     assert (dropped.output, dropped.words, dropped.unknown) == ("near", 2, 1)
@@ -204,9 +149,3 @@ def test_default_sentence_shown_if_most_words_are_known(tmp_path):
     other = toys.laplace_bundle(tmp_path / "other", LINE, 1.0, padding=False)
     assert preview_default(other, TextPolicy()) is None
     assert preview_default(bundle, TextPolicy(unknown="quarantine")) is None
-
-
-@pytest.mark.parametrize("text", ["", "!"])
-def test_a_sentence_without_words_becomes_the_empty_text(tmp_path, text):
-    found = preview(tmp_path, text)
-    assert (found.output, found.words, found.written) == ("", 0, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +15,7 @@ from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError
 from wordveil.measures import preview
-from wordveil.measures.preview import Quantiles, default_words, inspect, preview_words, sort_words
-from wordveil.measures.text_lengths import Suggestion
+from wordveil.measures.preview import Quantiles, inspect, preview_words, sort_words
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
@@ -106,37 +104,6 @@ def test_too_many_tokens_are_refused_as_in_the_job(bundle, monkeypatch):
     assert "too_many_tokens" not in inspect([batch()], TextPolicy(length="pad", n_max=3), bundle).quarantined
 
 
-def test_compiling_is_not_charged_to_the_corpus(bundle, monkeypatch):
-    """The first call of a step takes 1,000 seconds of a clock that only these calls move, and each other call one."""
-    now, called = [0.0], set()
-
-    def slow(step, name):
-        def call(*arguments, **more):
-            now[0] += 1.0 if name in called else 1000.0
-            called.add(name)
-            return step(*arguments, **more)
-
-        return call
-
-    monkeypatch.setattr(preview, "time", SimpleNamespace(process_time=lambda: now[0]))
-    monkeypatch.setattr(preview.ColumnsCodec, "encode", slow(preview.ColumnsCodec.encode, "encode"))
-    monkeypatch.setattr(preview, "write_tokens", slow(preview.write_tokens, "draw"))
-    sample = inspect([batch(), batch()], OPEN, bundle)
-    assert sample.tokens_per_second == 2000  # one call, of 2,000 tokens
-    assert sample.seconds == pytest.approx(2 + sample.tokens / 2000)
-
-
-def test_a_shorter_public_length_is_suggested(bundle, monkeypatch):
-    records = batch(["near " * 9] * 97 + ["near " * 40] * 3, [None] * 100)
-    sample = inspect([records], TextPolicy(length="pad", n_max=256), bundle)
-    assert sample.suggested == Suggestion(n_max=12, cut=3)
-    assert sample.to_dict()["suggested"] == {"n_max": 12, "cut": 3}
-    assert inspect([records], OPEN, bundle).suggested is None
-    assert inspect([], TextPolicy(length="pad", n_max=256), bundle).suggested is None
-    monkeypatch.setattr(type(bundle.mechanism), "max_tokens", 10)
-    assert inspect([records], TextPolicy(length="pad", n_max=5), bundle).suggested == Suggestion(n_max=10, cut=3)
-
-
 @pytest.mark.parametrize("batches", [[], [batch([], [])], [batch([None], ["null_text"])]])
 def test_nothing_to_draw_is_no_error(bundle, batches):
     sample = inspect(batches, OPEN, bundle)
@@ -209,11 +176,6 @@ def test_another_epsilon_is_the_mechanism_built_with_it(name):
             changed.at_epsilon(wrong)
 
 
-def test_a_mechanism_of_one_epsilon_is_shown_at_it_alone(bundle, monkeypatch):
-    monkeypatch.setattr(type(bundle.mechanism), "at_epsilon", lambda *_: None)
-    assert [item.epsilon for item in preview_words(bundle, ["near"], 1.0, draws=100)] == [1.0]
-
-
 def test_each_preview_has_keys_of_its_own(bundle):
     first, second = vars(make_throwaway_keys()), vars(make_throwaway_keys())
     assert all(first[name] != second[name] for name in ("context", "noise", "sampling", "shuffle", "tag"))
@@ -238,16 +200,6 @@ def test_word_not_in_vocabulary_shown_with_its_rule(rule: str, becomes: str):
     assert known == ["near"]
     assert [(item.word, item.rule) for item in unknown] == [("zorblax", rule), ("far", rule)]
     assert all(becomes in item.becomes for item in unknown)
-
-
-def test_default_words_are_a_few_from_the_front():
-    common = [f"the{number}" for number in range(200)]
-    many = [*common, *toys.random_embedding(3000, 2).words.to_pylist()]
-    words = default_words(Vocabulary(pa.array(many)))
-    assert len({*words}) == 5
-    assert all(200 <= many.index(word) < 2000 for word in words)
-    assert default_words(Vocabulary(LINE.words)) == ["near", "next"]
-    assert default_words(Vocabulary(pa.array(["a", "b"]))) == ["a", "b"]
 
 
 def test_what_people_see_holds_every_figure(bundle):

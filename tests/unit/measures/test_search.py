@@ -22,8 +22,6 @@ from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
 from wordveil.text.policy import with_profile
 
-# Comparisons are made once.
-pytestmark = pytest.mark.xdist_group("search")
 LOSSES = {
     "line": lambda epsilon: epsilon,
     "square": lambda epsilon: epsilon**2.03,
@@ -55,13 +53,6 @@ def test_find_loss_any_growth_nearly_met_never_exceeded(name: str, start: float)
     assert builds.grow(epsilon * 1.0201) > 12.0
     assert epsilon == float(f"{epsilon:.3g}")
     assert len(builds.epsilons) == len(set(builds.epsilons)) <= 14
-
-
-def test_a_loss_in_proportion_to_epsilon_takes_two_builds():
-    builds = Builds(lambda epsilon: 8.5 * epsilon)
-    assert find_loss(builds, 12.0, 1.0)[0] == 1.41
-    assert builds.epsilons == [1.0, 1.41]
-    assert find_loss(builds, 12.0, 1.0, digits=4)[0] == 1.411
 
 
 def test_what_cannot_be_reached_or_built_bounds_the_search():
@@ -141,13 +132,12 @@ def compare_at(metric: str, epsilon: float, *, capped: bool) -> SentenceComparis
     return compare(EMBEDDINGS[metric], policy, "exponential", configured, "waab")
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
 @pytest.mark.parametrize(("metric", "name", "settings"), FREE)
-def test_one_question_has_one_answer(metric: str, name: str, settings: MechanismSettings, epsilon: float):
+def test_one_question_has_one_answer(metric: str, name: str, settings: MechanismSettings):
     """Plan, calibrate and the laboratory begin elsewhere, and end at the same epsilon."""
     embedding = EMBEDDINGS[metric]
     # A mechanism is not compared with itself.
-    compared = compare_at(metric, epsilon, capped=name == "exponential" and settings.gamma is None)
+    compared = compare_at(metric, 8.0, capped=name == "exponential" and settings.gamma is None)
     candidate, pure = make_candidate(name, settings), compared.configured.pure
     lines = {line.mechanism: line for line in compared.equal_pure}
     found = Matcher(embedding).at_loss(candidate, pure)

@@ -7,13 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from support.toys import build, build_mechanism, load_built, random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures import suitability
 from wordveil.measures.recovery import measure_recovery
 from wordveil.measures.suitability import COSINE, Suitability, measure_neighbours, measure_suitability
 from wordveil.mechanisms.inputs import rank_frequencies
@@ -52,25 +50,6 @@ def test_neighbours_are_as_far_as_the_space_says(name):
         exact = np.sort([SPACES[name].distances(points[word], points) for word in words], axis=1)
     assert nearest == pytest.approx(exact[:, 1], rel=1e-3)
     assert far == pytest.approx(exact[:, 30], rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "padding"),
-    [
-        ("tree", {**TREE, "output": "member", "sizes": (4, 40), "losses": (0.0, 2.0)}, False),
-        ("exponential", {"epsilon": 2.0, "gamma": 2.5}, False),
-        ("staircase", {"epsilon": 4.0, "floor_mass": None}, True),
-    ],
-)
-def test_stays_at_another_epsilon_as_a_build_there(name, settings, padding):
-    mechanism = build_mechanism(EMBEDDING, settings, padding=padding, mechanism=name)
-    words = np.arange(SIZE, dtype=np.int32)
-    epsilons = [settings["epsilon"], settings["epsilon"] * 1.5]
-    found = mechanism.stays_at(epsilons, words)
-    for row, epsilon in zip(found, epsilons, strict=True):
-        losses = {"losses": (0.0, 2.0 * epsilon / settings["epsilon"])} if "losses" in settings else {}
-        exact = build_mechanism(EMBEDDING, {**settings, "epsilon": epsilon, **losses}, padding=padding, mechanism=name)
-        assert row == pytest.approx(exact.stay_probabilities(words), rel=1e-6, abs=1e-12)
 
 
 def test_an_epsilon_without_a_mechanism_has_no_figure():
@@ -124,13 +103,6 @@ def test_warnings_bad_values_say_what_to_take():
     assert low < high
 
 
-def test_useful_epsilons_nothing_hidden_at_least_no_range():
-    ball = check_embedding([f"w{i}" for i in range(60)], (0.99 * np.eye(60)[:, :60]).astype(np.float32), "ball")
-    found = measure("hyperbolic-laplace", {"epsilon": 200.0}, ball)
-    assert (found.measure, found.epsilon) == ("hyperbolic", None)
-    assert [one.epsilon for one in found.epsilons] == [200.0]
-
-
 def test_suitability_context_mechanism_not_drawn_from(monkeypatch):
     """Single words say nothing of a text, and at full size their draws take minutes."""
     monkeypatch.setattr(MECHANISMS["er-ae"], "draw", None)
@@ -140,32 +112,3 @@ def test_suitability_context_mechanism_not_drawn_from(monkeypatch):
     assert (found.epsilon, found.epsilons) == (None, ())
     assert found.digits.words == 30
     assert found.digits.stays is None
-
-
-def test_words_with_digits_are_counted_and_looked_at():
-    words = [f"w{number}" if number % 3 == 0 else "a" * (number + 1) for number in range(60)]
-    embedding = toy_embedding(words, np.asarray(random_embedding(60, 4).vectors))
-    found = measure("exponential", {"epsilon": 2.0}, embedding)
-    assert (found.digits.words, found.digits.examples) == (20, ("w0", "w3", "w6", "w9", "w12"))
-    mechanism = build_mechanism(embedding, {"epsilon": 2.0}, padding=False, mechanism="exponential")
-    exact = mechanism.stay_probabilities(np.arange(0, 60, 3, dtype=np.int32)).mean()
-    assert found.digits.stays == pytest.approx(exact, rel=1e-4)
-    letters = toy_embedding(["a" * n for n in range(1, 41)], random_embedding(40, 4).vectors)
-    assert measure("tree", TREE, letters).digits.words == 0
-
-
-def test_coverage_of_the_articles_by_case_and_its_warnings():
-    words = ["the", "to", "of", "in", "and", "The", "Mr", "US", "Australia", "Afghanistan", "In", "He", "But"]
-    found, exact, count = suitability.measure_coverage(pa.array(words))
-    assert 0.15 < found < exact - 0.01 < 0.3
-    assert count == 60_533
-    said = [*suitability.warn_of_coverage(found, exact)]
-    assert said[0].endswith("set text.case: exact.")
-    assert "take an embedding of more words" in next(suitability.warn_of_coverage(0.5, 0.5))
-    assert [*suitability.warn_of_coverage(0.9, 0.9), *suitability.warn_of_coverage(None, None)] == []
-
-
-def test_without_the_articles_there_is_no_coverage(monkeypatch):
-    monkeypatch.setattr(suitability.importlib.util, "find_spec", lambda _: None)
-    found = measure("tree", TREE)
-    assert (found.covered, found.text, found.text_words) == (None, None, 0)

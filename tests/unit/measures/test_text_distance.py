@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from support import toys
-from wordveil.cli.plan_tables import describe_factor, distance_facts, move_table
+from wordveil.cli.plan_tables import distance_facts
 from wordveil.errors import ConfigError, EmbeddingError
 from wordveil.measures.text_distance import measure_distance
 from wordveil.text.policy import TextPolicy
@@ -151,17 +151,3 @@ def test_a_text_that_is_drawn_as_a_whole_has_no_distance(line):
 def test_a_text_that_a_run_refuses_is_named(line):
     with pytest.raises(ConfigError, match=r"--against = zorblax: a run would refuse it: unknown_words"):
         measure_distance(line, TextPolicy(unknown="quarantine"), ("a", "zorblax"))
-
-
-def test_people_read_the_factor_and_the_flow(line):
-    apart = measure_distance(line, BAG, ("a b", "c b"))
-    facts = distance_facts(apart)
-    assert facts["Earth Mover's distance"] == "1.25"
-    assert facts["epsilon * N * distance"] == "0.5 * 2 * 1.25 = 1.25"
-    assert facts["in words"] == ("any output is at most 3.49 times as likely for one of the texts as for the other")
-    assert describe_factor(replace(apart, epsilon_bound=230.2585093)).startswith("any output is at most 10^100.0 times")
-    assert replace(apart, epsilon_bound=800.0).factor is None
-    assert "no output tells" in describe_factor(replace(apart, epsilon_bound=0.0))
-    assert apart.to_dict()["factor"] == pytest.approx(math.exp(1.25))
-    assert apart.to_dict()["moves"][0]["source"] == "a"
-    assert move_table(apart)

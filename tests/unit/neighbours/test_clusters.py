@@ -51,7 +51,7 @@ def labels_of(hierarchy: ClusterHierarchy, level: int = 0) -> np.ndarray:
     return labels
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_sizes_differ_by_one_at_most_at_every_level(seed):
     rng = np.random.default_rng(seed)
     size = int(rng.integers(60, 900))
@@ -107,15 +107,6 @@ def test_clusters_hold_similar_words():
     assert ((sums**2).sum() - len(units)) / (len(units) * 19) > 0.52
 
 
-def test_a_lower_level_is_as_good_as_clusters_alone():
-    vectors = grouped(600, 8)
-    single = build_hierarchy(vectors, [60, 1], BuildContext())
-    double = build_hierarchy(vectors, [60, 12, 1], BuildContext())
-    alone, inside = mean_cosine(vectors, labels_of(single)), mean_cosine(vectors, labels_of(double))
-    assert inside > 0.9 * alone
-    assert alone > mean_cosine(vectors, np.arange(600) % 60) + 0.3
-
-
 def test_many_words_are_split_into_groups_first(monkeypatch):
     vectors = grouped(600, 8)
     whole_thing = mean_cosine(vectors, labels_of(build_hierarchy(vectors, [57, 1], BuildContext())))
@@ -144,15 +135,6 @@ def test_threads_and_their_order_change_nothing(counts, monkeypatch):
     assert found.order.tolist() == expected.order.tolist()
 
 
-def test_scale_does_not_matter_and_words_do():
-    vectors = grouped(300, 6)
-    expected = build_hierarchy(vectors, [30, 1], BuildContext())
-    assert build_hierarchy(vectors * np.float32(2**-10), [30, 1], BuildContext()).order.tolist() == (
-        expected.order.tolist()
-    )
-    assert build_hierarchy(grouped(300, 6, seed=1), [30, 1], BuildContext()).order.tolist() != expected.order.tolist()
-
-
 def test_a_build_keeps_clusters_and_finds_them_again(tmp_path: Path, monkeypatch):
     vectors = grouped(300, 6)
     first = build_hierarchy(vectors, [30, 1], BuildContext(kept=tmp_path))
@@ -169,7 +151,7 @@ def test_a_build_keeps_clusters_and_finds_them_again(tmp_path: Path, monkeypatch
     assert not tmp_path.exists()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_partition_has_its_clusters_and_each_its_least_words(seed):
     rng = np.random.default_rng(seed)
     size, least = int(rng.integers(60, 900)), int(rng.integers(1, 9))

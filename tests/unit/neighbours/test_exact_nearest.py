@@ -155,15 +155,6 @@ def test_result_does_not_depend_on_how_queries_are_split(shape: str) -> None:
     assert np.array_equal(nearest.search(np.asfortranarray(queries[:, order])), whole[order])
 
 
-@pytest.mark.parametrize("score_bytes", [1, 10_000, 10**6])
-def test_result_does_not_depend_on_memory(score_bytes: int) -> None:
-    rng = np.random.default_rng(9)
-    points = near_duplicate_points(rng, 3000, 30)
-    queries = queries_near(rng, points, 100)
-    nearest = ExactNearest(scoring_rows(points), len(points), score_bytes=score_bytes)
-    assert np.array_equal(nearest.search(queries), brute_force(points, queries))
-
-
 def test_room_for_candidates_runs_out_and_nothing_is_lost() -> None:
     """All points within float32's rounding of each other: every word is a candidate of every query."""
     rng = np.random.default_rng(12)

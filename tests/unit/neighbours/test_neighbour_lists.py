@@ -214,19 +214,3 @@ def test_lists_hold_on_a_processor_that_flushes_to_zero(metric: str):
         lists = Flushing(SPACES[metric], points, 10, np.inf).block(0, 200)
         assert np.array_equal(np.sort(lists.distances.reshape(200, 10), axis=1), np.sort(distances, axis=1)[:, :10])
         assert np.array_equal(lists.cut, np.sort(distances, axis=1)[:, 10])
-
-
-@EVERY_METRIC
-def test_a_reach_beyond_all_words_lists_all(metric: str):
-    points = SPACES[metric].points(fitting(metric, "spread"))
-    with np.errstate(all="raise"):
-        lists = NeighbourSearch(SPACES[metric], points, None, 1e300).block(0, SIZE)
-    assert (np.diff(lists.offsets) == SIZE).all()
-
-
-@EVERY_METRIC
-def test_words_that_all_stand_in_one_place_list_each_other(metric: str):
-    points = SPACES[metric].points(np.full((30, 2), 0.1, np.float32))
-    lists = NeighbourSearch(SPACES[metric], points, 4, np.inf).block(0, 30)
-    assert lists.ids.reshape(30, 4).tolist() == [[0, 1, 2, 3]] * 30
-    assert lists.cut.tolist() == [0.0] * 30

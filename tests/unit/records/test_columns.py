@@ -14,7 +14,7 @@ from wordveil.mechanisms.base import TokenBatch
 from wordveil.records import sanitiser as module
 from wordveil.records.columns import TextColumns, text_inputs
 from wordveil.records.paths import parse_path, read_path
-from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN
 from wordveil.text.policy import TextPolicy
 
@@ -151,14 +151,6 @@ def test_equal_unknown_words_across_columns_enter_the_tag(bundles, policy):
     assert (same["subject"], same["body"]) != (other["subject"], other["body"])
 
 
-def test_padding_is_the_same_as_nothing_else(bundles):
-    toy = sanitiser(bundles, widths=(30, 30), length="pad", repeat="same")
-    (row,) = rows(toy, ["a"], ["a"])
-    assert row["privacy"]["tokens"] == 60
-    # If padding were one word it would come out as one word, or as nothing.
-    assert len(set(row["subject"].split()) | set(row["body"].split())) > 5
-
-
 def test_a_bag_keeps_words_in_their_columns(bundles, monkeypatch):
     for name in ("draw", "render"):
         monkeypatch.setattr(type(bundles[False].mechanism), name, lambda self, tokens, *keys: tokens)
@@ -201,18 +193,6 @@ def test_cuts_of_batches_do_not_matter(bundles, monkeypatch):
         monkeypatch.setattr(module, "_SLICE_TOKENS", 20)
         assert rows(sanitiser(bundles, ("one", "two", "three"), **policy), *texts) == whole
         monkeypatch.undo()
-
-
-def test_a_batch_of_which_every_record_was_refused(bundles):
-    for policy in ({}, {"repeat": "same"}, {"widths": (2, 5), "length": "sample"}):
-        refused = toys.sanitise(sanitiser(bundles, **policy), batch([None], [None], reason="null_text")).to_pylist()
-        assert [(row["subject"], row["body"], row["reason"]) for row in refused] == [(None, None, "null_text")]
-
-
-def test_texts_are_refused_together():
-    texts = [pa.array([None, "abc", "abc", None, "a"]), pa.array([None, None, "abc", "abcdef", "b"])]
-    reasons = find_refusals(pa.array(["a", "b", "c", "d", None]), texts, 5)
-    assert reasons.to_pylist() == ["null_text", None, "oversize", "oversize", "null_id"]
 
 
 def test_names_are_read_as_spark_reads_them():

@@ -62,13 +62,6 @@ def test_empty_records_sample_the_unknown_word():
     assert drawn.dtype == np.int32
 
 
-def test_empty_records_alone_and_no_records():
-    for lists, drawn in (([[], []], [UNKNOWN] * 4), ([], [])):
-        ids, offsets = ragged(lists)
-        assert sample(ids, offsets, contexts(len(lists)), KEY, 2, UNKNOWN)[0].tolist() == drawn
-        assert shuffle(ids, offsets, contexts(len(lists)), KEY).tolist() == []
-
-
 LISTS = [[1, 2, 3, 4], [], [5], [6, 6, 7], list(range(50))]
 
 

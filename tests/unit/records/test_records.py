@@ -300,12 +300,6 @@ def test_invalid_utf8_in_refused_rows_is_not_decoded(sanitiser, policy):
     assert out["ds"].cast(pa.binary()).to_pylist() == [b"\xc3\x28", b"day", b"\xfe"]
 
 
-def test_sliced_input_batches(sanitiser):
-    toy, batch = sanitiser(), record_batch(["the", "cat", "漢字", TEXT], ["a", "b", None, "d"])
-    parts = [out for start, count in ((0, 1), (1, 2), (3, 1)) for out in toy.sanitise(batch.slice(start, count))]
-    assert pa.Table.from_batches(parts).equals(pa.Table.from_batches(toy.sanitise(batch)))
-
-
 def test_statistics_count_words_before_the_policy(sanitiser):
     out = run(sanitiser(unknown="drop", digits="drop"), ["the zebra 42 x9", ""])
     assert out["__words"].to_pylist() == [4, 0]

@@ -31,7 +31,7 @@ from wordveil.text.types.classes import (
 from wordveil.text.types.lists import PublicLists
 
 WORDS = [*"abcdefghijklmnopqrst", "the", "cat", "sat", "mat", "please", "mail", "or", "call", "on", "at", "from", "pay"]
-LISTS = "en"
+LISTS = "en"  # for the fixture `bundles`
 STOPS = {"stop_words": "keep", "stop_word_list": ("at", "on", "or", "the")}
 _CANARIES = {
     "email": "quentin.zorblax@frobnicate.com", "url": "https://frobnicate.com/quentin/zorblax?token=9f8e7d",

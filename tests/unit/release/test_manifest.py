@@ -17,7 +17,6 @@ from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.manifest import File, Manifest, Snapshot, compare, gate_entries, open_document, sign
 from wordveil.release.rules import GateRules, Measured, evaluate
-from wordveil.spark.release import publish
 
 KEY = MASTER_KEY.signing_key("support-mail")
 PUBLIC = encode_public_key(KEY)
@@ -225,18 +224,3 @@ def test_no_list_of_files_and_no_time_is_refused():
             replace(MANIFEST, snapshot=replace(SNAPSHOT, files=files))
     with pytest.raises(ValueError):
         replace(MANIFEST, created="yesterday")
-
-
-def test_unpacked_spark_gives_its_own_version(monkeypatch: pytest.MonkeyPatch):
-    """Unpacked archives and platforms put PySpark on the path without a package's metadata."""
-
-    def installed(name: str) -> str:
-        if name in ("pyspark", "delta-spark"):
-            raise publish.PackageNotFoundError(name)
-        return "1.0"
-
-    monkeypatch.setattr(publish, "installed", installed)
-    found = publish.software_versions("4.1.2")
-    assert found["pyspark"] == "4.1.2"
-    assert found["wordveil"] == "1.0"
-    assert "delta-spark" not in found

@@ -11,9 +11,6 @@ from wordveil.report.calibration import (
     describe_found,
     describe_meaning,
     draw_histograms,
-    draw_panels,
-    list_columns,
-    list_statistics,
     render_calibration,
 )
 
@@ -39,30 +36,6 @@ def test_sentences_say_what_an_epsilon_means():
     assert "e^29." in text
     for word in ("attacker", "probability", "neighbour"):
         assert word not in text
-
-
-def test_tables_have_a_line_for_each_epsilon():
-    columns = {**list_columns(CALIBRATION.meanings), **list_statistics(CALIBRATION.meanings)}
-    assert columns["epsilon"] == ["1", "2", "5", "10", "20"]
-    assert {len(texts) for texts in columns.values()} == {len(EPSILONS)}
-    assert columns["kept"][0] == "11.8%"
-    assert columns["recovered, running text"][0] == "at least 19.5%"
-    assert columns["leakage, all words alike"][0] == "1,880"
-    assert columns["S_w, average / worst"][-1].endswith(" / 1")
-    bare = [replace(one, recovery=None, words=one.words[:1]) for one in CALIBRATION.meanings[:2]]
-    assert "recovered, running text" not in list_columns(bare)
-    mixed = list_statistics([bare[0], CALIBRATION.meanings[1]])["K_w, average / worst"]
-    assert [bool(text) for text in mixed] == [False, True]
-
-
-def test_lines_rise_where_figures_rise():
-    kept, recovered, losses = draw_panels(CALIBRATION.meanings)
-    for line in (*kept.lines, *recovered.lines, *losses.lines):
-        assert len(line.spots) == len(EPSILONS)
-        assert [spot.x for spot in line.spots] == sorted(spot.x for spot in line.spots)
-        heights = [spot.y for spot in line.spots]
-        assert heights == sorted(heights, reverse=True), "a larger value is higher up"
-        assert all(kept.left <= spot.x <= kept.right and kept.top <= spot.y <= kept.bottom for spot in line.spots)
 
 
 def test_the_page_is_one_file_with_all_of_it():

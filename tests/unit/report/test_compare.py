@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from support.evaluations import make_attack, make_evaluation, make_score
-from wordveil.report.compare import Change, ScorePair, choose_names, compare_evaluations, list_rows, render_comparison
-from wordveil.scores.evaluation import Evaluation
-from wordveil.scores.score import Score
+from wordveil.report.compare import Change, ScorePair, choose_names, compare_evaluations, render_comparison
 
 EXACT = {"low": None, "high": None}
 INFINITE = float("inf")
@@ -61,39 +58,6 @@ def test_figures_of_one_alone_are_named():
         ("old", "original", "authors"),
         ("new", "release", "sst2"),
     ]
-
-
-def rename(evaluation: Evaluation, old: str, new: str) -> Evaluation:
-    scores: list[Score] = [replace(one, subject=new) if one.subject == old else one for one in evaluation.scores]
-    return replace(evaluation, scores=tuple(scores))
-
-
-def test_the_single_other_subject_of_each_is_one_row():
-    found = compare_evaluations(rename(FIRST, "release", "tree"), rename(SECOND, "release", "laplace"))
-    assert found.alone == ()
-    assert list_rows(found)["Attacks"][1]["subject"] == "tree | laplace"
-    both = replace(FIRST, scores=(*FIRST.scores, make_score("third", 0.5)))
-    apart = compare_evaluations(rename(both, "release", "tree"), rename(SECOND, "release", "laplace"))
-    assert {pair.first.subject for pair in apart.pairs} == {"original"}
-
-
-def test_the_comparison_is_plain_data():
-    values = compare_evaluations(FIRST, SECOND, ("old", "new")).to_dict()
-    assert json.loads(json.dumps(values, allow_nan=False)) == values
-    assert values["names"] == ["old", "new"]
-    assert values["pairs"][2] == {
-        "subject": "release",
-        "group": "attack",
-        "task": "authors",
-        "method": "svm-characters",
-        "variant": "adaptive",
-        "figure": "accuracy",
-        "first": {"value": 0.4, "low": 0.38, "high": 0.42, "chance": 0.1, "count": 100, "note": ""},
-        "second": {"value": 0.2, "low": 0.18, "high": 0.22, "chance": 0.1, "count": 100, "note": ""},
-        "difference": -0.2,
-        "intervals_overlap": False,
-        "change": "better",
-    }
 
 
 def test_merged_evaluations_hold_what_is_equal_once():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,8 +9,8 @@ import pytest
 
 from support.evaluations import make_attack, make_score
 from wordveil.report.frontier import Frontier, find_frontiers
-from wordveil.report.picture import Box, draw_frontier, estimate_width, place_labels
-from wordveil.scores.score import Group, Score
+from wordveil.report.picture import Box, estimate_width, place_labels
+from wordveil.scores.score import Score
 
 
 def pair(subject: str, utility: float, attack: float) -> list[Score]:
@@ -59,31 +58,6 @@ def test_the_utility_is_the_mean_of_what_all_subjects_have():
     assert found.points[0].utility.high - found.points[0].utility.value == pytest.approx(0.02 / np.sqrt(2))
 
 
-def test_frontier_with_many_figures_takes_accuracy_as_utility():
-    scores = pair("a", 0.5, 0.1) + pair("b", 0.7, 0.3)
-    scores += [make_score(name, 0.2, task=task, figure="gain") for name in "ab" for task in ("x", "y", "z")]
-    found = only(scores)
-    assert found.utilities == ("topic (fasttext)",)
-    assert [one.utility.value for one in found.points] == [0.5, 0.7]
-    others = only([one for one in scores if one.group != Group.UTILITY or one.figure == "gain"])
-    assert [one.utility.value for one in others.points] == pytest.approx([0.2, 0.2])
-
-
-def test_subjects_of_other_chance_levels_have_their_own_picture():
-    four = [*pair("a", 0.5, 0.1), *pair("b", 0.7, 0.3), *pair("c", 0.6, 0.5), *pair("d", 0.8, 0.6)]
-
-    def change(chance: float) -> list[Score]:
-        return [replace(one, chance=chance) if one.chance and one.subject in "cd" else one for one in four]
-
-    many, few = find_frontiers(change(0.5))
-    assert [one.subject for one in many.points] == ["a", "b"]
-    assert [one.subject for one in few.points] == ["c", "d"]
-    assert (many.chance, few.chance) == (0.1, 0.5)
-    assert many.task.endswith(", chance 0.1")
-    assert few.task.endswith(", chance 0.5")
-    assert len(only(change(0.102)).points) == 4
-
-
 @pytest.mark.parametrize(
     "scores",
     [
@@ -97,40 +71,6 @@ def test_subjects_of_other_chance_levels_have_their_own_picture():
 )
 def test_a_picture_needs_two_subjects(scores):
     assert find_frontiers(scores) == ()
-
-
-def test_only_figures_that_chance_can_be_compared_with_are_drawn():
-    scores = pair("a", 0.5, 0.1) + pair("b", 0.7, 0.3)
-    scores += [make_attack(name, 0.9, figure="answered", chance=None) for name in "ab"]
-    scores += [make_attack(name, 0.2, figure="recall") for name in "ab"]
-    scores += [make_attack(name, 0.2, task="words", figure="recovered") for name in "ab"]
-    drawn = [(one.task, one.figure) for one in find_frontiers(scores)]
-    assert drawn == [("authors", "accuracy"), ("words", "recovered")]
-
-
-def crowd(count: int, seed: int) -> list[Score]:
-    draws = np.random.default_rng(seed).uniform(0.3, 0.7, (count, 2)).tolist()
-    return [score for number, (x, y) in enumerate(draws) for score in pair(f"mechanism {number}", x, y)]
-
-
-@pytest.mark.parametrize("count", [2, 9, 40])
-def test_everything_lies_inside_the_picture(count):
-    for picture in draw_frontier(only(crowd(count, count))):
-        for dot in picture.dots:
-            assert picture.plot.left <= dot.left <= dot.x <= dot.right <= picture.plot.right
-            assert picture.plot.top <= dot.top <= dot.y <= dot.bottom <= picture.plot.bottom
-        assert picture.plot.left < picture.across[0].position < picture.across[-1].position < picture.plot.right
-        assert picture.chance is not None and picture.plot.top < picture.chance < picture.plot.bottom
-
-
-def test_names_that_do_not_fit_become_numbers():
-    wide, narrow = draw_frontier(only(crowd(4, 1)))
-    assert [dot.label for dot in wide.dots] == [f"mechanism {number}" for number in range(4)]
-    assert not wide.is_numbered
-    wide, narrow = draw_frontier(only(crowd(40, 1)))
-    assert wide.is_numbered and narrow.is_numbered
-    assert {dot.label for dot in wide.dots} <= {"", *map(str, range(1, 41))}
-    assert all(dot.label for dot in wide.dots if dot.point.is_optimal)
 
 
 @pytest.mark.parametrize("seed", range(2))

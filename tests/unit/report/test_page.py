@@ -107,15 +107,6 @@ def test_examples_and_notes_are_shown_and_can_be_absent():
     assert "Examples" not in bare and "Who was taken for whom" not in bare
 
 
-def test_few_subjects_are_columns_and_many_are_rows():
-    assert "measure original release chance measured on" in read(make_evaluation())
-    said = read(PAGES["many subjects"]())
-    assert said.count("way 11") >= 4
-    assert "subject authors svm-characters, adaptive, accuracy" in said
-    elements = Elements(render_evaluation(PAGES["many subjects"]()))
-    assert (elements.count("circle", "dot"), elements.count("line", "error")) == (2 * 12, 2 * 2 * 12)
-
-
 @pytest.mark.parametrize("count", [2, MOST_LABELS, MOST_LABELS + 20])
 def test_a_map_shows_the_labels_with_the_most_texts(count):
     counts = np.eye(count, count + 1, dtype=np.int64) * 5 + np.arange(count)[:, None] * np.eye(count, count + 1, 1, int)
@@ -129,25 +120,6 @@ def test_a_map_shows_the_labels_with_the_most_texts(count):
     for y in {shade.y for shade in heatmap.shades}:
         assert sum(shade.strength for shade in heatmap.shades if shade.y == y) == pytest.approx(1, abs=0.002)
     assert heatmap.hit_rate == pytest.approx(5 * count / counts.sum())
-
-
-def test_a_map_says_who_was_most_often_confused():
-    heatmap = draw_heatmap(make_evaluation().confusions[0])
-    assert heatmap.pairs == ("ann taken for bob: 3 of 10", "bob taken for ann: 2 of 10")
-    assert {shade.text for shade in heatmap.shades} >= {"ann taken for no guess: 1 of 10", "bob taken for bob: 8 of 10"}
-    assert heatmap.hit_rate == 0.7
-
-
-def test_guesses_of_labels_that_are_not_shown_are_one_column():
-    count = MOST_LABELS + 2
-    counts = np.eye(count, dtype=np.int64) * 4
-    counts[0, -1] = counts[0, -2] = 3
-    counts = np.column_stack([counts, np.zeros(count, np.int64)])
-    names = tuple(str(number) for number in range(count))
-    heatmap = draw_heatmap(Confusion("release", "koppel", "static", names, tuple(map(tuple, counts.tolist()))))
-    assert heatmap.columns[-1] == OTHERS
-    assert REFUSED not in heatmap.columns
-    assert f"0 taken for {OTHERS}: 6 of 10" in {shade.text for shade in heatmap.shades}
 
 
 def write_sentences(*scores: Score) -> list[str]:

@@ -1,4 +1,4 @@
-"""The columns that a configuration names, held against a table's schema before any row is read."""
+"""The columns that a configuration names, and what a table records of their values, before any row is read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 from wordveil.errors import ConfigError
 from wordveil.input.columns import Columns
+from wordveil.spark.input.statistics import _has_statistics
 from wordveil.spark.platform.columns import check_columns
 
 SCHEMA = (
@@ -53,3 +54,20 @@ def test_a_wrong_column_is_named_with_its_fix(columns: dict[str, Any], fault: st
 def test_columns_of_the_right_types_are_no_fault():
     assert find_faults() == []
     assert find_faults(id="note", text="note", author="day") == []
+
+
+@pytest.mark.parametrize(
+    ("named", "first", "expected"),
+    [
+        (None, None, True),
+        (None, "1", True),
+        (None, "0", False),
+        ("id, day", None, False),
+        ("id,Body", "0", True),
+        ("id, `body`", None, True),
+        ("id,message.day", None, True),
+        ("bodyguard", None, False),
+    ],
+)
+def test_statistics_of_a_text_are_found_by_its_column(named: str | None, first: str | None, *, expected: bool):
+    assert _has_statistics(named, first, ["body", "message.text"]) is expected

@@ -1,4 +1,4 @@
-"""Which Java may start Spark; and its log, which stays where a message has named it, and nowhere else."""
+"""Which Java and which sessions may start Spark; and its log, which stays where a message has named it alone."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pyspark.sql import SparkSession
 
 from support.repository import ROOT
+from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
 from wordveil.input.locations import cache_directory
-from wordveil.spark.platform import jvm
+from wordveil.spark.platform import jvm, session
 from wordveil.spark.platform.jvm import check_java, check_user, start_java
 
 CODE = """
@@ -100,3 +103,30 @@ def test_java_starts_in_a_locale_that_names_any_file(monkeypatch: pytest.MonkeyP
         start_java({}, is_logged=False)
     assert started == [expected]
     assert os.environ.get("LC_ALL") == given.get("LC_ALL")
+
+
+def test_two_masters_are_refused(monkeypatch: pytest.MonkeyPatch):
+    """Before anything is started."""
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(session, "_submitted_options", lambda: {"spark.master": "local[1]"})
+    with pytest.raises(
+        PlatformError, match=r"spark\.master = local\[2\]: spark-submit was given --master local\[1\]\. Remove one"
+    ) as refused:
+        session.build_session(SparkSection(master="local[2]"))
+    assert refused.value.exit_code == 7
+
+
+def test_a_running_session_of_connect_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: SimpleNamespace(conf=None))
+    with pytest.raises(PlatformError, match=r"^Spark Connect sessions serve .* in a classic session"):
+        session.build_session(SparkSection())
+
+
+def test_a_process_of_connect_starts_no_classic_session(monkeypatch: pytest.MonkeyPatch):
+    """Nor does it become a client of the server that the environment names."""
+    for name, value in {"SPARK_CONNECT_MODE_ENABLED": "1", "SPARK_REMOTE": "sc://db"}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(SparkSession, "getActiveSession", lambda: None)
+            patch.setenv(name, value)
+            with pytest.raises(PlatformError, match="without SPARK_REMOTE: `wordveil sanitise`"):
+                session.build_session(SparkSection())

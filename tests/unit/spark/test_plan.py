@@ -1,4 +1,4 @@
-"""Plans of plain local tables start neither Java nor Spark."""
+"""Plans of plain local tables start neither Java nor Spark; a report says how much padding becomes words."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pytest
 from support.repository import ROOT
 from support.workspaces import WORDS, Workspace, corpus, write_delta
 from wordveil.assembly.bundles import build_bundle, find_once
+from wordveil.assembly.run_report import NOTHING, RunReport, make_report
 from wordveil.cli.output import print_rows
 from wordveil.cli.plan_tables import cluster_table, plan_facts
 from wordveil.config.guess import Column
+from wordveil.config.load import parse_config
 from wordveil.config.schema import SparkSection
 from wordveil.measures.preview import inspect
 from wordveil.spark.input.inspect import read_columns, reads_changes
@@ -141,3 +143,16 @@ def test_spark_is_asked_where_it_runs_or_is_configured(workspace: Workspace, mon
             assert read_local_schema(str(path), SparkSection(), delta=False) is None, name
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", object())
     assert read_local_schema(str(path), SparkSection(), delta=False) is None
+
+
+@pytest.mark.parametrize(("text", "pads"), [({"n_max": 8}, True), ({"length": "as_is"}, False)])
+def test_a_run_under_strict_says_how_much_padding_becomes_words(workspace: Workspace, text: dict[str, Any], pads: bool):
+    settings = workspace.settings(mechanism={"name": "exponential", "epsilon": 3.0}, text=text)
+    config = parse_config(settings, "tests")
+    bundle = build_bundle(config)
+    report = make_report(config.record_settings("run"), bundle, "key", NOTHING, output="out", seconds=1.0)
+    padding = bundle.vocabulary.size
+    stays = bundle.mechanism.probabilities(padding)[padding] if pads else 0.0
+    assert report.padding_as_words == (pytest.approx(1 - stays) if pads else None)
+    assert stays < 1
+    assert RunReport.from_dict(report.to_dict()) == report

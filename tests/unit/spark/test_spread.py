@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from wordveil.spark.plan.sample import MAX_WINDOWS, choose_records, draw_rate, new_seed, spread_records
+from wordveil.spark.plan.sample import MAX_WINDOWS, choose_records, spread_records
 
 UNEVEN = {"a": 1, "b": 500, "c": 3, "d": 120, "e": 1, "f": 1, "g": 2000, "h": 74}
 SEEDS = 3000
@@ -52,15 +52,6 @@ def test_spread_over_many_files_takes_few_all_over_the_table():
     assert len(spread_records({f"f{number}": 1 for number in range(5000)}, 1000, 1)) == 1000
 
 
-def test_a_seed_gives_the_same_again_and_another_one_another():
-    assert spread_records(UNEVEN, 40, 7) == spread_records(UNEVEN, 40, 7)
-    assert len({str(spread_records(UNEVEN, 40, seed)) for seed in range(20)}) > 5
-    files = ["a"] * 50 + ["b"] * 50
-    assert choose_records(files, {"a": 5, "b": 7}, 1) == choose_records(files, {"a": 5, "b": 7}, 1)
-    assert choose_records(files, {"a": 5, "b": 7}, 1) != choose_records(files, {"a": 5, "b": 7}, 2)
-    assert len({new_seed() for _ in range(20)}) == 20
-
-
 def test_choice_keeps_the_wanted_of_each_file_with_equal_chance():
     files = ["a"] * 9 + ["b"] * 4 + ["c"]
     hits = np.zeros(len(files))
@@ -72,15 +63,3 @@ def test_choice_keeps_the_wanted_of_each_file_with_equal_chance():
     expected = np.array([3 / 9] * 9 + [2 / 4] * 4 + [1.0])
     assert np.abs(hits / SEEDS - expected).max() < 5 * 0.5 / SEEDS**0.5
     assert choose_records([], {"a": 3}, 1) == []
-
-
-@pytest.mark.parametrize(("number", "count"), [(1, 10**6), (16, 10**5), (3000, 10**7), (90, 100), (5, 5)])
-def test_hardly_ever_too_few_are_let_through(number: int, count: int):
-    """By the exact binomial law; a rate without the surplus fails half of the time."""
-    from scipy.stats import binom
-
-    rate = draw_rate(number, count)
-    assert rate <= 1
-    assert binom.cdf(number - 1, count, rate) < 1e-6
-    if number > 5 and number < count / 2:
-        assert binom.cdf(number - 1, count, number / count) > 0.1

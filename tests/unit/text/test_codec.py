@@ -67,14 +67,6 @@ def test_batch_is_ragged_and_counts_words():
     assert encoded.ids.dtype == np.int32
 
 
-def test_no_records():
-    for policy in ({}, {"punctuation": "keep"}, {"length": "pad", "n_max": 3}):
-        encoded = encode([], **policy)
-        assert encoded.offsets.tolist() == [0]
-        assert encoded.skeleton is None or encoded.skeleton.serialise()[1].tolist() == [0]
-        assert codec(**policy).decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist() == []
-
-
 def test_apostrophes_and_composition_do_not_matter_to_the_lookup():
     assert hidden("don’t don't DON’T") == ["don't"] * 3
     assert hidden(unicodedata.normalize("NFD", "été Été")) == ["été", "été"]

@@ -114,11 +114,6 @@ def test_the_share_counts_all_words_of_the_text(policy):
     assert encoded.refused.tolist() == ["too_many_unknown_words", None]
 
 
-def test_without_the_settings_no_text_is_identified(monkeypatch):
-    monkeypatch.setattr("wordveil.text.codec.find_other", lambda *_: pytest.fail("asked"))
-    assert encode().refused.tolist() == [None] * len(ROWS)
-
-
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     embedding = toys.toy_embedding(WORDS, np.random.default_rng(5).standard_normal((len(WORDS), 4)))
@@ -160,9 +155,3 @@ def test_the_column_of_languages_decides_where_it_says_something(bundle):
     masked = toys.sanitise(masking, batch)
     assert masked["reason"].to_pylist() == [None, None, None, None, "null_text"]
     assert masked["__unknown"].to_pylist()[2:4] == [7, 0]
-
-
-def test_language_column_without_a_rule_changes_nothing(bundle):
-    sanitiser = toys.record_sanitiser(bundle, TextPolicy(**STRICT))
-    marked = toys.record_batch([ROWS[0][0]], reasons=[f"{LANGUAGE_MARK}de"])
-    assert toys.sanitise(sanitiser, marked).equals(toys.sanitise(sanitiser, toys.record_batch([ROWS[0][0]])))

@@ -1,7 +1,8 @@
-"""Which texts are taken for another language, and which packages a policy of languages needs."""
+"""Texts taken for another language, the packages that this needs, and stop-words by language."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from wordveil.errors import PlatformError
 from wordveil.text import language
 from wordveil.text.language import IDENTIFIED, LANGUAGES, _load_model, find_other, require_packages
 from wordveil.text.policy import TextPolicy
+from wordveil.text.stop_words import find_list_problem, load_stop_words
 
 NEEDS_IDENTIFIER = needs("py3langid")
 OTHERS = {
@@ -89,13 +91,27 @@ def test_a_policy_knows_the_versions_of_its_packages(monkeypatch):
     assert replace(policy, length="pad", n_max=3).packages == policy.packages
 
 
-def test_a_missing_package_is_named_with_its_command(monkeypatch):
-    monkeypatch.setattr(language, "find_version", lambda name: None)
-    policy = TextPolicy(language="ja", tokeniser="japanese")
-    assert policy.packages is None
-    with pytest.raises(PlatformError) as caught:
-        require_packages(policy)
-    assert str(caught.value) == (
-        "text.tokeniser: japanese needs SudachiPy and SudachiDict-small, which Python does not have here. Run "
-        "`pip install 'wordveil[japanese]'` on every machine."
-    )
+def test_the_english_list_stays_as_it_is():
+    """Policies that keep or drop stop-words have it in their fingerprint."""
+    listed = load_stop_words("english")
+    assert len(listed) == 201
+    assert listed == load_stop_words(None) == load_stop_words(None, "en") == load_stop_words("english", "de")
+    digest = hashlib.sha256("\n".join(listed).encode()).hexdigest()
+    assert digest == "f4c4d9d7e3462f3ad28aee521116d058e0a1e5ca416ed2db81c5cab6d2a4aca8"
+
+
+def test_a_list_of_ones_own_comes_first():
+    assert load_stop_words(["Und", "die"], "de") == ("die", "und")
+
+
+@needs("stopwordsiso")
+def test_other_languages_have_lists():
+    for code, word in {"de": "und", "fr": "nous", "ru": "и", "ko": "그리고", "zh": "我们", "ja": "これ"}.items():
+        listed = load_stop_words(None, code)
+        assert find_list_problem(code) is None
+        assert len(listed) > 100
+        assert list(listed) == sorted({*listed})
+        assert word in listed
+        assert all(word == word.lower() and any(map(str.isalpha, word)) and " " not in word for word in listed)
+    assert "no list for language: aa" in str(find_list_problem("aa"))
+    assert load_stop_words(None, "aa") == ()

@@ -62,22 +62,10 @@ def test_the_pattern_in_another_order_is_that_of_the_words_in_it():
         assert unravel(again.firsts, offsets) == [firsts(part) for part in unravel(forms[order], offsets)]
 
 
-def test_padding_is_the_same_as_nothing_else():
-    for width in (1, 2, 4, 9):
-        pattern = pattern_of(LISTS).fit(width)
-        expected = [firsts([*part, *(("fill", index) for index in range(width))][:width]) for part in LISTS]
-        assert unravel(pattern.firsts, pattern.offsets) == expected
-
-
 def test_the_payload_tells_patterns_apart_record_by_record():
     data, offsets = pattern_of([[1, 1, 2], [1, 2, 2], [1, 1, 2], [3, 3, 0]]).payload
     parts = [bytes(data[start:stop]) for start, stop in pairwise(offsets.tolist())]
     assert parts[0] == parts[2] == parts[3] != parts[1]
-
-
-def test_no_records():
-    assert pattern_of([]).fit(3).offsets.tolist() == [0]
-    assert encode([]).pattern.firsts.tolist() == []
 
 
 @settings(max_examples=100, deadline=None)

@@ -95,7 +95,7 @@ def test_every_text_of_two_characters(kind: str, hyphens: str) -> None:
 def test_random_texts(kind: str, hyphens: str) -> None:
     rng = np.random.default_rng(0)
     pieces = [*ALPHABET, *WORDS, PLACEHOLDER, PLACEHOLDER, " ", " ", " "]
-    texts = ["".join(rng.choice(pieces, rng.integers(0, 40))) for _ in range(200)]
+    texts = ["".join(rng.choice(pieces, rng.integers(0, 40))) for _ in range(80)]
     check(kind, hyphens, texts)
     check(kind, hyphens, texts[::2], copied=True)
     check(kind, hyphens, texts[:50], is_folded=False, after="don't")
@@ -112,7 +112,7 @@ def test_words_at_every_place_of_a_block(kind: str, hyphens: str) -> None:
     texts = [
         before[lead % 5] + " x" * (lead // 2) + " " * (lead % 2) + piece + end
         for piece, end in itertools.product(pieces, ends)
-        for lead in range(len(piece) % 2, 34, 2)
+        for lead in range(len(piece) % 5, 34, 5)
     ]
     check(kind, hyphens, texts)
     check(kind, hyphens, texts[::7], is_folded=False, after="b")

@@ -17,8 +17,6 @@ from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.config.arguments import parse_arguments
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, NgramError
-from wordveil.measures.comparison import compare
-from wordveil.mechanisms.staircase.mechanism import StaircaseSettings
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy, with_profile
 from wordveil.text.slots import Grams, NgramSettings, assemble_trie
@@ -237,13 +235,6 @@ def test_a_configuration_names_the_model_by_its_path(model):
     text = yaml.safe_load((ROOT / "conf" / "text" / "carrier_phrases.yaml").read_text())["text"]
     shipped = parse(**{**text, "ngrams": str(model.path)})
     assert shipped == parse(profile="carrier_phrases", ngrams=str(model.path)), "it shows the defaults"
-
-
-def test_a_sentence_is_compared_under_the_policy(model):
-    embedding = toys.random_embedding(30, 4)
-    text = f"Please turn off the light in {embedding.words[3]}"
-    comparison = compare(embedding, policy_of(model), "staircase", StaircaseSettings(epsilon=4.0), text, model=model)
-    assert comparison.configured.text.startswith("Please turn off the light in ")
 
 
 FAULTS = [

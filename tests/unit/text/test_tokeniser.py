@@ -96,11 +96,3 @@ def test_a_very_long_text_and_a_very_long_word():
     assert words("x" * 300_000) == ["x" * 300_000]
     assert words("!" * 300_000) == []
     assert len(words("漢" * 50_000, "characters")) == 50_000
-
-
-def test_no_texts():
-    none = pa.array([], pa.string())
-    for tokeniser in map(Tokeniser, TokeniserKind):  # a dictionary is loaded with the first run alone
-        cut = tokeniser.cut_words(tokeniser.normalise(none))
-        assert cut.offsets.tolist() == [0]
-        assert len(cut.refused) == 0

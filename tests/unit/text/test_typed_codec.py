@@ -162,18 +162,6 @@ def test_profiles_say_what_happens_to_each_class():
     assert TextPolicy(types={"email": "words"}).fingerprint == TextPolicy().fingerprint
 
 
-def test_a_sentence_is_explained():
-    codec, _ = encode("", READABLE)
-    readings = {reading.token: (reading.taken_for, reading.treatment) for reading in codec.explain(MAIL)}
-    assert next(iter(readings)) == "Mail"
-    assert {token: readings[token] for token in ("john.smith@corp.com", "3,500", "cat", "or")} == {
-        "john.smith@corp.com": ("email", "surrogate"),
-        "3,500": ("number", "resample"),
-        "cat": ("word", "replaced"),
-        "or": ("unknown word", "replaced"),
-    }
-
-
 @pytest.mark.parametrize(
     "text",
     [

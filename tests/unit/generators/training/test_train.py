@@ -124,14 +124,6 @@ def test_a_killed_training_goes_on_to_the_same_weights(whole: tuple[Path, Traine
     assert kept[0] == kept[1]
 
 
-def test_a_training_that_ended_gives_its_weights_again(whole: tuple[Path, Trained]) -> None:
-    directory, trained = whole
-    again = run(directory, replace(SCHEDULE, patience=100))
-    assert again.resumed
-    assert again.progress.step == trained.progress.step
-    assert all(np.array_equal(array, again.weights.arrays[name]) for name, array in trained.weights.arrays.items())
-
-
 def test_early_stopping_begins_the_reward_and_then_ends(tmp_path: Path, whole: tuple[Path, Trained]) -> None:
     """Private weights keep their identity when they are asked for again: a ledger knows their price by it."""
     schedule = replace(SCHEDULE, validate_every=5, patience=2, reconstruction_epochs=89)

@@ -7,10 +7,8 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
 
-from support.toys import build_mechanism, random_embedding, toy_embedding
-from wordveil.embeddings import embedding as embeddings
+from support.toys import build_mechanism, random_embedding
 from wordveil.measures.calibration import statistics as module
-from wordveil.measures.calibration.figures import summarise_values
 from wordveil.measures.calibration.statistics import (
     WordHierarchy,
     count_block,
@@ -93,29 +91,3 @@ def test_of_laws_and_draws_it_is_that_of_the_definition(case, threshold, cells, 
     blocks = [counted.take(np.arange(5, dtype=np.int32)), counted.take(np.arange(5, len(some), dtype=np.int32))]
     found = measure_counts(blocks, some, SIZE, RUNS, threshold, hierarchy)
     assert found.below == pytest.approx(drawn, nan_ok=True)
-
-
-def test_the_figure_says_what_it_was_counted_of():
-    mechanism = build_mechanism(EMBEDDING, {"epsilon": 4.0}, padding=False)
-    hierarchy = WordHierarchy.of(EMBEDDING.words, table(made_pairs(1)))
-    some = np.arange(0, SIZE, 4, dtype=np.int32)
-    values = measure_counts([count_block(mechanism, some, RUNS)], some, SIZE, RUNS, 0.02, hierarchy)
-    figures = {figure.name: figure for figure in summarise_values(values, EMBEDDING.words, RUNS, 0.02)}
-    assert [*figures] == ["N_w", "S_w", "K_w", "inputs", "H0", "H_inf"]
-    assert "as counted in 40 draws of the word" in figures["K_w"].definition
-    assert figures["K_w"].definition.endswith("of 15 words drawn of 60.")
-    assert figures["K_w"].worst == np.nanmin(values.below)
-    plain = measure_counts([count_block(mechanism, some, RUNS)], some, SIZE, RUNS, 0.02)
-    assert "K_w" not in [figure.name for figure in summarise_values(plain, EMBEDDING.words, RUNS, 0.02)]
-
-
-def test_the_packages_pairs_lead_up_to_the_root():
-    words = embeddings.load("demo-poincare").words
-    hierarchy = WordHierarchy.shipped(words)
-    assert hierarchy.known.all()
-    names = words.to_pylist()
-    england, country, london = (names.index(word) for word in ("england", "country", "london"))
-    assert hierarchy.below[country, england]
-    assert not hierarchy.below[england, country]
-    assert not hierarchy.below[england, london], "WordNet's London is a capital and no England"
-    assert WordHierarchy.shipped(toy_embedding(["zork", "gnusto"], [1.0, 2.0]).words).known.tolist() == [False, False]

@@ -17,7 +17,6 @@ from wordveil.measures.calibration.meaning import (
     Subject,
     WordPlan,
     bound_utility,
-    choose_examples,
     measure_meaning,
 )
 from wordveil.measures.recovery import measure_recovery, require_law
@@ -105,14 +104,6 @@ def test_utility_is_bounded_by_the_law_of_all_words_noise():
         assert found[f"words_{percent}"] == 2 * found[f"points_{percent}"]
     assert [found["noise_dimension"], found["text_words"]] == [3, 3]
     assert bound_utility(built_of("laplace").mechanism, 3.0)["noise_dimension"] == 4  # padding has one of its own
-
-
-def test_examples_are_spread_over_frequencies():
-    frequencies = np.random.default_rng(1).permutation(1 / np.arange(1, 5_001))
-    ranks = np.argsort(np.argsort(-frequencies))[choose_examples(frequencies)]
-    assert [len(ranks), ranks[0], ranks[-1]] == [12, 9, 4_999]
-    assert (np.diff(np.log(ranks + 1)) > 0.4).all()
-    assert len(choose_examples(np.full(4, 0.25))) <= 4
 
 
 @pytest.mark.parametrize("wrong", [{"words": 0}, {"runs": 0}, {"threshold": 1.0}, {"threads": 0}])

@@ -11,7 +11,7 @@ import pytest
 from support.toys import build_mechanism, random_embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.calibration import statistics as module
-from wordveil.measures.calibration.figures import Moves, choose_metric, measure_moves, spread_counts
+from wordveil.measures.calibration.figures import choose_metric, measure_moves
 from wordveil.measures.calibration.statistics import (
     ThreadedCounter,
     WordCounts,
@@ -145,20 +145,6 @@ def test_moves_are_means_over_the_law(metric: str):
         distances = SPACES[metric].distances(points[word], points)
         assert found.distances[place] == pytest.approx(law @ distances, rel=1e-3)
         assert found.cosines[place] == pytest.approx(law @ (directions @ directions[word]), abs=1e-5)
-
-
-def test_moves_of_draws_come_near_those_of_the_law():
-    mechanism, words = mechanism_of("lists", padding=True), WORDS[:10]
-    drawn = measure_moves(EMBEDDING, "euclidean", spread_counts([counted(mechanism, 5_000, 1, words)], SIZE))
-
-    def moves(source: Mechanism) -> Moves:
-        laws = np.stack([require_law(source, word) for word in words.tolist()])
-        return measure_moves(EMBEDDING, "euclidean", [(words, laws)])
-
-    exact, wrong = moves(mechanism), moves(mechanism_of("lists", epsilon=2.3))
-    assert drawn.distances.mean() == pytest.approx(exact.distances.mean(), rel=0.02)
-    assert drawn.cosines.mean() == pytest.approx(exact.cosines.mean(), abs=0.02)
-    assert drawn.distances.mean() != pytest.approx(wrong.distances.mean(), rel=0.02)
 
 
 def test_the_metric_is_the_mechanism_s_or_that_of_the_vectors():

@@ -31,7 +31,7 @@ from support.toys import (
     toy_embedding,
 )
 from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream
-from wordveil.embeddings.embedding import Embedding, load
+from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.hyperbolic import to_lorentz
 from wordveil.mechanisms.additive import hyperbolic, tails
@@ -40,12 +40,10 @@ from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.additive.tails import (
     MAX_DIGITS,
     depth,
-    digits_at,
     end_of,
     gamma_at,
     gamma_lower,
     gamma_upper,
-    log_at,
     missed_probability,
 )
 from wordveil.mechanisms.registry import MECHANISMS
@@ -119,16 +117,6 @@ def test_a_uniform_rises_across_digits() -> None:
         assert log == pytest.approx(math.log(number + 0.5) - 260 * LN2, abs=2.0**-20)
 
 
-def test_no_more_digits_are_taken_than_are_needed() -> None:
-    for zeros in (0, 1, 2, 3, 9):
-        digits = iter([*[0] * zeros, 2**30, *range(100, 200)])
-        end_of(digits, 4)
-        assert next(digits) == [100, 100, 100, 100, None, None, None, None, None, 104][zeros] or zeros == 9
-    exhausted = iter([0] * 20)
-    assert end_of(exhausted, 4).log == math.log(0.5) - 5 * 52 * LN2
-    assert len(list(exhausted)) == 15
-
-
 @pytest.mark.parametrize("first", [0, 1, TOP])
 def test_what_follows_a_first_digit_is_uniform(first: int) -> None:
     """Given the first digit, the rest of the number is uniform between this value and the next."""
@@ -186,9 +174,9 @@ def test_lower_quantiles_keep_to_quadrature(shape: float, log: float) -> None:
     assert shape * math.log(x) - x - math.lgamma(shape) + math.log(part) == pytest.approx(log, rel=1e-9)
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, 1e5])
+@pytest.mark.parametrize("shape", [1.0, 1.5, 301.0, 1e5])
 def test_quantiles_are_finite_and_monotone_at_every_depth(shape: float) -> None:
-    logs = -LN2 * np.concatenate([np.linspace(1.0, 60.0, 240), np.arange(61, 52 * (MAX_DIGITS + 1) + 2, 521)])
+    logs = -LN2 * np.concatenate([np.linspace(1.0, 60.0, 120), np.linspace(61.0, 52 * (MAX_DIGITS + 1) + 1, 40)])
     upper = [gamma_at(shape, tails.End(log, low=False)) for log in logs]
     lower = [gamma_at(shape, tails.End(log, low=True)) for log in logs]
     assert np.isfinite(upper + lower).all()
@@ -196,12 +184,6 @@ def test_quantiles_are_finite_and_monotone_at_every_depth(shape: float) -> None:
     assert (np.diff(lower) <= 0).all()
     assert min(lower) > 0
     assert upper[-1] > 0.999 * -logs[-1] > 45_000
-
-
-def test_logarithms_at_both_ends() -> None:
-    assert log_at(tails.End(-50_000.0, low=True)) == -50_000.0
-    assert log_at(tails.End(math.log(0.25), low=False)) == pytest.approx(math.log(0.75))
-    assert log_at(tails.End(-50_000.0, low=False)) == 0.0
 
 
 # What is missed.
@@ -222,12 +204,6 @@ def test_delta_is_rounded_up_and_the_depth_is_the_least(uniforms: int) -> None:
         assert delta <= 1e-12, nats
         assert digits == 1 or exact_missed(uniforms, digits - 1, nats) > Decimal("0.99e-12"), nats
     assert missed_probability(uniforms, 1, 1e9) >= 1
-
-
-def test_depths_of_the_demo_embedding() -> None:
-    """The table of docs/proofs/finite-precision.md."""
-    found = {epsilon: depth(1, epsilon, 0.0, 8.67989) for epsilon in (1.0, 5.0, 20.0, 47.7, 60.0)}
-    assert {epsilon: deep.digits for epsilon, deep in found.items()} == {1.0: 2, 5.0: 2, 20.0: 6, 47.7: 13, 60.0: 16}
 
 
 @ADDITIVE
@@ -263,13 +239,6 @@ def test_where_no_epsilon_is_possible_the_refusal_says_so() -> None:
         depth(6, 1.0, 2000.0, 40.0)
     with pytest.raises(BundleError, match="No epsilon is possible here"):
         depth(1500, 3000.0, 0.0, 37.0, min_epsilon=1499.0)
-
-
-def test_digits_at_another_epsilon_are_enough() -> None:
-    for epsilon, other in ((1.0, 2.0), (20.0, 7.0), (20.0, 61.3), (47.7, 5000.0)):
-        enough = digits_at(depth(1, epsilon, 0.0, 8.68).digits, other / epsilon)
-        assert enough >= depth(1, other, 0.0, 8.68).digits
-    assert digits_at(2, math.inf) == MAX_DIGITS
 
 
 # Laplace.
@@ -322,17 +291,6 @@ def test_the_radius_is_the_true_quantile_at_each_depth(dimension: int, low: bool
             assert np.allclose(radius, -log / epsilon, rtol=1e-12), taken
 
 
-def test_demo_outputs_are_all_reached_at_epsilon_47_7() -> None:
-    """At 47.7 the longest noise of 52 bits in 101 dimensions was shorter than half the diameter."""
-    built = build(load("demo"), {"epsilon": 47.7}, padding=True)
-    half = built.guarantee.diameter / 2
-    assert gammaincinv(101, 1 - 2.0**-53) / 47.7 < half
-    longest = gamma_upper(101, -52 * built.parameters["digits"] * LN2) / 47.7
-    assert longest > built.guarantee.diameter
-    assert built.parameters["digits"] == 13
-    assert 0 < built.guarantee.delta <= 1e-12
-
-
 # Hyperbolic space.
 
 
@@ -355,12 +313,12 @@ def test_hyperbolic_laplace_reaches_far_radii(dimension: int) -> None:
     assert ((rest >= 0) & (rest < 1e-60)).all()
 
 
-@pytest.mark.parametrize("depth_", [1, 20, 400, MAX_DIGITS])
+@pytest.mark.parametrize("depth_", [1, 20, MAX_DIGITS])
 @pytest.mark.parametrize("kind", [HyperbolicLaplace, HyperbolicFDD])
 def test_extreme_digits_give_finite_noise(kind: type[Any], depth_: int) -> None:
     real = law(kind, 3, 20.0, depth_)
     first = 2 * real._direction_blocks
-    for choice in range(8):
+    for choice in (0, 2, 5, 7):
         digits = [[0 if choice >> row & 1 else TOP] * (depth_ + 1) for row in range(3)]
         given = {first + number: digits[number % 3] for number in range(2 * real._blocks - first)}
         noise = real.noise(*steered(real, given))

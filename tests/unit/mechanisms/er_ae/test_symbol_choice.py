@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from reference.symbol_laws import softmax_rr_law, two_set_law
-from wordveil.mechanisms.er_ae.symbol_choice import STEPS, SymbolChoice, draw_columns, find_step, make_coins, scale_word
+from wordveil.mechanisms.er_ae.symbol_choice import STEPS, SymbolChoice, draw_columns, make_coins
 
 TOP = 2**64 - 1
 EPSILON, COLUMNS, SETS = 3.0, 6, 3
@@ -128,13 +128,6 @@ def test_a_complement_has_two_columns(columns: int, candidates: int) -> None:
 # Whole numbers.
 
 
-def test_products_of_128_bits() -> None:
-    random = np.random.default_rng(1)
-    for word in [0, 1, TOP, 2**32, 2**63, *random.integers(0, TOP, 40, np.uint64).tolist()]:
-        for limit in [1, 2, 20_001, 2**31, 2**32 - 1, 2**46 + 12345, 2**47 - 1]:
-            assert int(scale_word(np.uint64(word), np.uint64(limit))) == word * limit >> 64
-
-
 def test_a_column_has_the_words_of_its_weight() -> None:
     """The first and the last word of each column, found by division of whole numbers."""
     row = np.array([3, 0, 5, 2**31, 0, 1, 7], np.uint32)
@@ -158,13 +151,3 @@ def test_a_coin_falls_by_its_threshold() -> None:
         words = np.zeros((2 * choice.blocks, 4), np.uint64)
         words[1], words[2] = coin, uniform
         assert choice.draw(weights, rows, words).tolist() == [2, 0, 3, 2]
-
-
-def test_steps_of_ratings_rise_with_the_share() -> None:
-    """The certificate looks at their ends alone."""
-    for items in (1, 2, 5):
-        shares = np.concatenate([np.linspace(0, 1, 5000), [1 - 2.0**-53, 2.0**-60]])
-        steps = [find_step(share, items, 9, STEPS) for share in sorted(shares.tolist())]
-        assert steps == sorted(steps)
-        rating = [share / items - (1 - share) / (9 - items) for share in sorted(shares.tolist())]
-        assert np.abs((np.array(rating) + 1) * STEPS / 2 - steps).max() <= 0.5 + 1e-9

@@ -263,23 +263,6 @@ def test_a_file_that_was_not_read_is_refused(name: str):
         build(random_embedding(60, 4), StaircaseSettings(epsilon=5.0, **{name: "some.tsv"}))
 
 
-def test_large_lists_foreign_words_and_small_classes_are_noted():
-    embedding, settings = random_embedding(200, 4), StaircaseSettings(epsilon=6.0)
-    assert build(embedding, settings).notes == ()
-    (note,) = build(embedding, StaircaseSettings(epsilon=2.5)).notes
-    assert "a word becomes nearly any word" in note
-    some = toy_embedding(embedding.words.to_pylist()[:185], np.random.default_rng(5).standard_normal((185, 7)))
-    (note,) = build(embedding, settings, PublicInputs(similarity=some)).notes
-    assert note.startswith("15 of 200 words are not in")
-    classes = np.full(200, 5, np.int32)
-    classes[[190, 195]], classes[199] = 0, 9
-    (note,) = build(embedding, settings, PublicInputs(classes=classes)).notes
-    assert note.startswith("3 words are in 2 classes")
-    others = toy_embedding([f"x{number}" for number in range(60)], np.ones((60, 7)))
-    with pytest.raises(BundleError, match="none of the embedding's words"):
-        build(embedding, settings, PublicInputs(similarity=others))
-
-
 @NEEDS_ANNOY
 def test_lists_by_trees_keep_the_bound_and_say_what_they_miss(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("wordveil.neighbours.similar._TREES", 2)
@@ -317,19 +300,6 @@ def test_at_a_larger_epsilon_it_is_what_a_build_there_is(floor_mass: float | Non
 
 
 # One and several threads.
-
-
-def test_threads_do_not_change_what_is_built(monkeypatch: pytest.MonkeyPatch):
-    embedding = random_embedding(600, 20)
-    classes = (np.arange(600) % 3).astype(np.int32)
-    for inputs in (NO_INPUTS, PublicInputs(classes=classes)):
-        found = []
-        for cores in (1, 2, 5):
-            monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
-            monkeypatch.setattr("wordveil.neighbours.similar.MAX_ROWS", 100 // cores)
-            arrays = build(embedding, StaircaseSettings(epsilon=5.0), inputs, padding=True).arrays
-            found.append({name: array.tolist() for name, array in arrays.items()})
-        assert found[0] == found[1] == found[2]
 
 
 # Broken tables.

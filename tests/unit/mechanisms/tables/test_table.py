@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from support.exact_tables import TOTAL, law_of
+from support.toys import build_mechanism, law_of_word, random_embedding
+from wordveil.errors import BundleError
+from wordveil.mechanisms.tables import mechanism as module
 from wordveil.mechanisms.tables.table import (
     MAX_SCORE,
     NOBODY,
@@ -121,3 +124,44 @@ def test_scores_come_back_from_the_table():
             wanted = np.array(intended(rows, row)) ** ratio
             assert probabilities(again, row) == pytest.approx(wanted / wanted.sum(), rel=1e-6)
     assert (scores_of(build_table(rows), 100.0).cut <= MAX_SCORE).all()
+
+
+SIZE = 40
+EMBEDDING = random_embedding(SIZE, 3)
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"epsilon": 2.0, "neighbours": 9},
+        {"epsilon": 60.0},
+        {"epsilon": 2.0, "neighbours": 9, "gamma": 1.5, "tight": True},
+        {"epsilon": 1e-6, "neighbours": 5},
+        {"epsilon": 3.0, "neighbours": 1},
+        {"epsilon": 1e-9, "gamma": 1e-9},
+    ],
+    ids=str,
+)
+def test_laws_of_all_words_are_those_of_the_rows(
+    settings: dict[str, float], padding: bool, monkeypatch: pytest.MonkeyPatch
+):
+    mechanism = build_mechanism(EMBEDDING, settings, padding=padding, mechanism="exponential")
+    laws = mechanism.word_laws()
+    assert laws is not None
+    assert laws.common.sum() == pytest.approx(1, abs=1e-12)
+    assert (laws.extras > 0).all()
+    for word in range(SIZE):
+        law = mechanism.probabilities(word)
+        assert law_of_word(laws, word) == pytest.approx(law, rel=1e-12, abs=1e-18)
+        assert law.sum() == pytest.approx(1, abs=1e-12)
+    monkeypatch.setattr(module, "MAX_ENTRIES", len(laws.ids) - 1)
+    assert mechanism.word_laws() is None, "they would be too large"
+
+
+def test_lists_of_more_words_than_there_are_are_refused():
+    settings = {"epsilon": 2.0, "neighbours": SIZE}
+    assert build_mechanism(EMBEDDING, settings, padding=False, mechanism="exponential")
+    settings["neighbours"] += 1
+    with pytest.raises(BundleError, match=r"mechanism.neighbours = 41: the embedding has 40 words. Give at most 40"):
+        build_mechanism(EMBEDDING, settings, padding=False, mechanism="exponential")

@@ -13,8 +13,7 @@ from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import PublicInputs, rank_frequencies
 from wordveil.mechanisms.tree import build
 from wordveil.mechanisms.tree.build import add_rarity, weigh_words
-from wordveil.neighbours.blocks import BuildContext
-from wordveil.neighbours.clusters import HEAVIEST, build_partition, share_clusters
+from wordveil.neighbours.clusters import HEAVIEST, share_clusters
 
 FREQUENCIES = rank_frequencies(800)
 
@@ -54,14 +53,6 @@ def test_rarity_is_one_more_coordinate(monkeypatch: pytest.MonkeyPatch):
     assert (add_rarity(vectors, FREQUENCIES, 0.25) == points).all()
 
 
-def test_with_rarity_the_words_of_a_cluster_are_as_frequent():
-    def spread(rarity: float) -> float:
-        found = cut(PublicInputs(), clusters=(20,), rarity=rarity)
-        return float(np.mean([np.std(np.log(np.array(words) + 1)) for words in found]))
-
-    assert spread(1.0) < spread(0.25) < spread(0.0)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_words_of_different_classes_never_share_a_cluster(seed: int):
     rng = np.random.default_rng(seed)
@@ -93,11 +84,3 @@ def test_a_class_that_is_too_small_is_named_with_the_setting():
     classes[:4] = 1
     with pytest.raises(BundleError, match=r"mechanism.clusters = \[9\], for 400 words: 9 clusters of 5 .* 2 classes"):
         cut(PublicInputs(classes=classes), clusters=(9,), least=5, classes="x.tsv")
-
-
-def test_kept_clusters_of_other_classes_are_not_taken(tmp_path):
-    vectors, weights = random_embedding(60, 8).vectors, np.arange(1, 61)
-    first = build_partition(vectors, weights, [6, 1], 2, BuildContext(kept=tmp_path))
-    classes = np.arange(60, dtype=np.int32) % 2
-    other = build_partition(vectors, weights, [6, 1], 2, BuildContext(kept=tmp_path), classes)
-    assert first.order.tolist() != other.order.tolist()

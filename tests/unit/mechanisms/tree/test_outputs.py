@@ -17,7 +17,6 @@ from wordveil.measures.token_draws import write_tokens
 from wordveil.mechanisms.inputs import Groups, Pairs, PublicInputs
 from wordveil.mechanisms.tree.cuts import join_small
 from wordveil.mechanisms.tree.mechanism import Tree
-from wordveil.mechanisms.tree.settings import TreeSettings
 
 SIZE = 300
 EMBEDDING = random_embedding(SIZE, 8)
@@ -113,12 +112,6 @@ def test_groups_that_are_too_small_altogether_are_refused():
     labels = np.array([0, 1, -1, -1], np.int32)
     with pytest.raises(BundleError, match=r"mechanism.merge: the embedding has 2 of the words, and .*least = 3"):
         join_small(Groups(labels, np.array([-1, -1], np.int32)), 3)
-
-
-def test_written_follows_from_what_clusters_there_are():
-    assert TreeSettings(epsilon=4.0).files == {}, "as in version 0.2"
-    assert TreeSettings(epsilon=4.0, clusters=(5,)).files == {"written": "ordinary"}
-    assert TreeSettings(epsilon=4.0, clusters=(5,), written="any").files == {}
 
 
 def test_no_listed_name_is_ordinary():

@@ -74,7 +74,7 @@ def random_case(seed: int, *, circles: int = 0) -> tuple[list[tuple[int, int]], 
 
 
 @pytest.mark.parametrize("circles", [0, 40])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_each_word_is_below_the_most_specific_chosen_hypernym(seed: int, circles: int):
     edges, weights, classes, counts, least = random_case(seed, circles=circles)
     found = choose_subtrees(pairs_of(edges), weights, classes, counts, least)

@@ -16,7 +16,6 @@ from wordveil.config.load import parse_config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import PublicInputs
-from wordveil.mechanisms.settings import ComparisonTerms
 from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss, weigh_levels
 from wordveil.mechanisms.tree.mechanism import Tree
 from wordveil.mechanisms.tree.settings import TreeSettings
@@ -105,12 +104,6 @@ def test_a_recipe_has_what_the_build_uses():
     assert TreeSettings(**by_number.recipe()).recipe() == by_number.recipe()
     assert "pairs" not in by_number.recipe()
     assert TreeSettings(epsilon=4.0, clusters=(50,), output="hypernym", pairs="demo").recipe()["pairs"] == "demo"
-
-
-def test_it_is_compared_with_at_least_two_clusters():
-    for size in range(2, 60):  # any vocabulary has so many neighbours at most
-        (chosen,) = Tree.comparable_settings(ComparisonTerms("euclidean", min(256, size - 1)))
-        assert round(size / chosen.sizes[0]) >= 2
 
 
 # Whole numbers.
@@ -232,17 +225,3 @@ def test_a_bundle_that_breaks_its_epsilon_is_not_built(monkeypatch):
     monkeypatch.setattr(module, "solve_nesting", careless)
     with pytest.raises(BundleError, match=r"mechanism.epsilon = 4: the finished numbers lose"):
         tree()
-
-
-def test_notes_say_what_levels_lose():
-    built = build(random_embedding(64, 5), {"epsilon": 4.0, "sizes": (4,)}, padding=True, mechanism="tree")
-    assert built.notes[0] == "Between two words a token loses at most 0 in one cluster of 4 words, 4 between any two."
-    assert "Padding stays" in built.notes[1]
-    settings = {"epsilon": 4.0, "clusters": (9, 3), "least": 2, "losses": (0.0, 1.0)}
-    any_size = build(random_embedding(64, 5), settings, padding=False, mechanism="tree")
-    sizes = np.diff(any_size.arrays["bounds"][:10])
-    assert any_size.notes[0].startswith(
-        f"Between two words a token loses at most 0 in one cluster of {sizes.min()} to {sizes.max()} words, 1 in one "
-    )
-    least, middle = sizes.min(), np.median(sizes)
-    assert any_size.notes[1] == f"A word is hidden among {least} words at least, {middle:.0f} in the middle."

@@ -119,13 +119,6 @@ def test_an_unknown_language_names_those_there_are():
         PublicLists.load("xx")
 
 
-def test_the_small_lists_are_read():
-    for more, levels in (("", []), ("nationality\tPole\t2\nnationality\tSwiss\t0\n", [2, 0])):
-        lists = PublicLists.from_bytes((SMALL + more).encode())
-        assert lists.serialise() == (SMALL + more).encode()
-        assert lists.nation_levels.tolist() == levels
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

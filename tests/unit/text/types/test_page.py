@@ -11,9 +11,7 @@ import pytest
 from support.repository import ROOT
 from wordveil.text.scanner import cut_strings
 from wordveil.text.types.classes import CLASSES, NAME_TYPES, TYPES, TypeAction
-from wordveil.text.types.lists import LANGUAGES, PublicLists
 from wordveil.text.types.shapes import find_shapes
-from wordveil.text.types.surrogates import set_size
 from wordveil.text.types.typed import Recogniser
 
 PAGE = (ROOT / "docs" / "types.md").read_text("utf-8")
@@ -28,24 +26,6 @@ def test_every_class_and_action_is_listed():
     assert re.findall(r"^\| `(\w+)` \|", PAGE.split("## What happens")[1].split("\n## ")[0], re.MULTILINE) == list(
         TypeAction
     )
-
-
-def test_sizes_are_those_of_the_sets():
-    lists = PublicLists.load("en")
-    sets = {
-        kind: ("yes" if entry.shape else "no", f"{set_size(kind, TypeAction.SURROGATE, '', lists):,}")
-        for kind, entry in CLASSES.items()
-    }
-    assert {kind: (resample, size) for kind, (resample, _, size) in ROWS.items()} == sets
-
-
-def test_what_is_said_of_shapes_and_lists():
-    page, lists = " ".join(PAGE.split()), PublicLists.load("en")
-    sizes = [set_size("number", TypeAction.RESAMPLE, shape, lists) for shape in ("0", "00", "0,000")]
-    assert sizes == [10, 90, 9000]
-    assert "`00` has 90, `0,000` has 9,000" in page
-    assert f"{', '.join(LANGUAGES[:-1])} and {LANGUAGES[-1]}" in PAGE
-    assert f"Portuguese has {len(PublicLists.load('pt').surnames)} surnames" in page
 
 
 SHAPES = PAGE.split("## Shapes")[1].split("\n## ")[0]
@@ -100,9 +80,3 @@ def test_the_page_lists_all_that_is_written_again(kind):
     known = re.compile(f"(?:{STANDS.get(kind, usual)}| |{sign or '0'}|v[46]|AA|Aa|a)*")
     assert not [shape for shape in shapes if not known.fullmatch(shape)]
     assert not [text for text in WRITTEN[kind] if not any(text in shape for shape in shapes)]
-
-
-def test_every_class_with_shapes_is_listed_with_examples():
-    assert set(WRITTEN) == {kind for kind, entry in CLASSES.items() if entry.shape}
-    for kind, example, shape in EXAMPLES:
-        assert find_shown(kind, [example]) == {shape}, example
