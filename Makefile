@@ -14,7 +14,7 @@ PIP := $(BIN)/python $(INSTALL) -c $(CONSTRAINTS)
 # One BLAS thread: Spark runs one task per core, and the parallel test run one process per core.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=15 --durations-min=10
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder --durations=15 --durations-min=10
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -18,5 +18,5 @@ for pair in 3.5.9:3.3.3 4.0.5:4.0.1; do # PySpark's version and Delta's
     fi
     echo "== Spark ${pair%:*}" >&2
     PYTHONPATH=$packages "$python" scripts/delta_jars.py
-    PYTHONPATH=$packages "$python" -m pytest -q -n 2 --dist loadgroup "$@"
+    PYTHONPATH=$packages "$python" -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder "$@"
 done

@@ -19,6 +19,7 @@ import pytest
 
 from support import lakes
 from support.commands import Commands, keep_signals
+from support.repository import ROOT
 from support.workspaces import SMALL, Command, Workspace, compile_loops, delta_jars
 from wordveil.cli.app import main
 
@@ -33,19 +34,25 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+# What takes long begins first, so that all processes end together.
+_ORDER = ("e2e", "dags", "spark", "contracts", "statistical", "unit")
+
+
 @pytest.hookimpl(tryfirst=True)  # the groups must be there when tests are given out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one file that use Spark run in one process, unless they have another group.
+    """Tests of one file run in one process, unless they have another group: what the file shares is made once, and its
+    loops are compiled once.
 
-    Each process has one session, for all files that come to it. pytest-xdist begins with the groups of most tests and
-    gives the next one to the process that is free; the tests without a group come last, so that all processes end
-    together. What must not run twice at once, such as a cluster, shares a group over files: ``cluster``.
+    Each process has one session of Spark, for all files that come to it. pytest-xdist gives the next group to the
+    process that is free. What must not run twice at once, such as a cluster, shares a group over files: ``cluster``.
     """
     for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT).with_suffix(""))))
         if "spark" in getattr(item, "fixturenames", ()):
-            if item.get_closest_marker("xdist_group") is None:
-                item.add_marker(pytest.mark.xdist_group(item.path.stem))
             item.add_marker(pytest.mark.spark)
+    folders = {item: item.path.relative_to(ROOT).parts[1] for item in items}
+    items.sort(key=lambda item: _ORDER.index(folders[item]) if folders[item] in _ORDER else 0)
 
 
 # Most objects die young: a third of the memory for them spares two of three collections. The session lives for many

@@ -226,11 +226,8 @@ def test_files_and_rows_of_a_job_are_the_same(jobs):
 
 # The releases take a minute more.
 KINDS = pytest.mark.parametrize("kind", ["jobs", pytest.param("releases", marks=pytest.mark.long)])
-# A fixture that is asked for by its name is not known when tests are grouped: another process would run all this again.
-ON_SPARK = pytest.mark.usefixtures("packed")
 
 
-@ON_SPARK
 @KINDS
 def test_reports_are_the_same_but_for_internal_figures(request: pytest.FixtureRequest, kind: str):
     seen = request.getfixturevalue(kind)
@@ -315,14 +312,12 @@ def structure(log: bytes) -> dict[str, list[Any]]:
     return {**found, "jobs": sorted(found["jobs"]), "stages": sorted(found["stages"], key=str)}
 
 
-@ON_SPARK
 @pytest.mark.parametrize("part", ["executions", "plans", "jobs", "stages"])
 @KINDS
 def test_event_logs_have_the_same_structure(request: pytest.FixtureRequest, kind: str, part: str):
     assert same(request.getfixturevalue(kind), lambda seen: structure(seen.log)[part])
 
 
-@ON_SPARK
 @KINDS
 def test_event_logs_have_no_text(request: pytest.FixtureRequest, kind: str):
     for name, seen in request.getfixturevalue(kind).items():

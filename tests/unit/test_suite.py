@@ -11,21 +11,13 @@ from threadpoolctl import threadpool_info
 from support.repository import ROOT
 
 
-def test_tests_on_spark_are_kept_together_by_file(request: pytest.FixtureRequest):
-    """Also where no test says so itself: fixtures of a module are made once, and no session is built for one test."""
-    items = [item for item in request.session.items if "spark" in getattr(item, "fixturenames", ())]
-    groups = {item: item.get_closest_marker("xdist_group") for item in items}
-    assert all(groups.values())
-    assert {group.args[0] for item, group in groups.items()} <= {"cluster", *(item.path.stem for item in items)}
+def test_tests_of_one_file_run_in_one_process(request: pytest.FixtureRequest):
+    """Fixtures of a module are made once, and no session is built for one test."""
+    groups = {item: item.get_closest_marker("xdist_group").args[0] for item in request.session.items}
+    files = {item: str(item.path.relative_to(ROOT).with_suffix("")) for item in groups}
+    assert {group for item, group in groups.items() if group != files[item]} <= {"cluster", "jax", "airflow"}
     if "PYTEST_XDIST_WORKER" in os.environ:
-        assert all(item.nodeid.rsplit("@", 1)[1] == groups[item].args[0] for item in items)
-
-
-def test_fixtures_asked_for_by_name_are_known_to_groups(request: pytest.FixtureRequest):
-    """``getfixturevalue`` hides a fixture: without a group the tests would make it in each process again."""
-    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
-    asking = [item for item in items if "getfixturevalue" in item.function.__code__.co_names]
-    assert all(item.get_closest_marker("xdist_group") for item in asking)
+        assert all(item.nodeid.rsplit("@", 1)[1] == group for item, group in groups.items())
 
 
 def test_products_are_those_of_the_processor_that_was_asked_for():
