@@ -14,8 +14,6 @@ import pytest
 from support.repository import ROOT
 
 DAGS = ROOT / "airflow_dags"
-FILES = sorted(DAGS.glob("*.py"))
-SHARED = {"wordveil_airflow"}
 PYTHON = ROOT / ".venv-airflow" / "bin" / "python"
 
 pytestmark = pytest.mark.xdist_group("airflow")

@@ -197,6 +197,7 @@ def test_night_with_killed_driver_is_published_and_analysed(spark: Any, airflow:
     assert {event["job"]["namespace"] for event in events} == {"tests"}
 
 
+@pytest.mark.long
 def test_parquet_night_awaits_partition_and_ends_with_sanitise(airflow: Airflow, workspace: Workspace, spark: Any):
     path = workspace.root / "corpus"
 

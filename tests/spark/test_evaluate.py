@@ -68,6 +68,7 @@ def linked_by_laws(found: Evaluation) -> float:
     return value
 
 
+@pytest.mark.long
 def test_attack_finds_authors_only_where_words_are_kept(spark, written: Workspace):
     tiny = config_of(written, TINY, output={"path": str(written.root / "tiny")})
     run_sanitise(tiny, lambda: spark)
@@ -119,26 +120,6 @@ def test_records_are_sampled_first_and_authors_apart(spark, written: Workspace):
     for original, released in zip(samples[0].originals, samples[0].released, strict=True):
         kept = set(original.split()) & set(released.split())
         assert len(kept) > 0.6 * len(set(original.split()))
-
-
-def test_rare_authors_limit_attacks_on_authors_alone(spark, workspace: Workspace):
-    """Of 40 records one author wrote 20, each other few, and some nobody: only attacks on authors need them."""
-    names = ["a"] * 20 + ["b"] * 4 + ["c"] * 4 + ["d", "e", "f"] + [""] * 4 + [None] * 5
-    corpus = make_habits().slice(0, 40)
-    workspace.write_corpus(corpus.set_column(corpus.column_names.index("author"), "author", [names]))
-    config = config_of(workspace, WEAK)
-    run_sanitise(config, lambda: spark)
-    source, output = read_input(spark, config), spark.read.parquet(str(workspace.root / "output"))
-    several = {}
-    for least in (4, 5, 21):
-        limited = config_of(workspace, WEAK, evaluation={"min_texts": least})
-        pairs = several[least] = read_pairs(source, output, load_evaluation(limited), 0)
-        assert (len(pairs.sample), pairs.total) == (40, 40)
-    assert several[4].counts == AuthorCounts(6, 3, 3)
-    assert Counter(several[4].authors) == {"a": 20, "b": 4, "c": 4, None: 12}
-    for least, enough in ((5, 1), (21, 0)):  # who is alone cannot be told from others
-        assert several[least].counts == AuthorCounts(6, enough, 0)
-        assert set(several[least].authors) == {None}
 
 
 def test_what_cannot_be_measured_is_refused(spark, workspace: Workspace):

@@ -176,7 +176,8 @@ def results(lake: Lake) -> tuple[list[Any], ...]:
 COMPARED = ("id", "status", "text", "content_tag", "__seq")
 
 
-@pytest.mark.parametrize("acts", [2, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("acts", [2, 4])
 def test_nights_by_feed_and_by_scan_leave_the_same_release(spark: Any, tmp_path: Path, acts: int):
     """Pairs with all their histories side by side in one table; long ones end with the whole table as it was at first.
     The scan reads a table of what is in the slice.

@@ -125,16 +125,6 @@ def test_bad_rows_of_sql_are_quarantined(spark, bundle: Path):
     }
 
 
-@pytest.mark.usefixtures("newest_spark")
-def test_whole_numbers_are_ids_too(spark, bundle: Path):
-    run = Run.throwaway()
-    register(spark, bundle=bundle, run=run, policy=POLICY, name="sanitise_tests")
-    number, text = (spark.sql(f"select sanitise_tests({id_}, 'a b c').text t").first()["t"] for id_ in ("7", "'7'"))
-    other = spark.sql("select sanitise_tests(8, 'a b c').text t").first()["t"]
-    assert number == text
-    assert number != other
-
-
 def test_throwaway_keys_differ_and_leave_nothing(spark, workspace: Workspace, bundle: Path):
     texts = []
     for _ in range(2):

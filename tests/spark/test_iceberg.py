@@ -118,6 +118,7 @@ def test_iceberg_job_gives_parquets_rows_and_names_its_snapshot(
     assert read_output(workspace.root / "other") == read_output(workspace.root / "output")
 
 
+@pytest.mark.long
 def test_a_release_compares_contents_over_two_nights(spark: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """Its manifest names the snapshot. Its own tables are Delta's, which no catalogue of Iceberg takes."""
     source = {"path": None, "format": None, "table": TABLE, "changes": "scan"}

@@ -135,6 +135,7 @@ def test_a_table_that_changed_meanwhile_is_written_whole(lake: Lake, monkeypatch
     assert not any(third[day] & second[day] for day in third), "the table was written without a signature"
 
 
+@pytest.mark.long
 def test_new_records_are_added_and_no_file_is_written_again(lake: Lake):
     lake.write(with_days(corpus(12).slice(10), ["2026-11-21", "2026-11-23"]))
     before = files(published(lake))

@@ -13,11 +13,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.orc as orc
 import pytest
-import yaml
 
 from support.workspaces import WORDS, Workspace, corpus, read_input, read_output
-from wordveil.config.guess import Column, guess_columns
-from wordveil.config.template import draft_config
 from wordveil.errors import ConfigError, InputError
 from wordveil.spark.input.inspect import read_columns
 from wordveil.spark.input.source import open_input
@@ -199,25 +196,6 @@ def test_sources_that_are_not_there_are_named(spark, workspace: Workspace, monke
     settings = workspace.config(input={"format": "csv", "options_env": {"password": "the_secret_itself"}}).source
     with pytest.raises(ConfigError, match=r"input\.options_env\.password: is not set"):
         open_input(spark, settings)
-
-
-def test_a_first_configuration(spark, workspace: Workspace, table):
-    folder = workspace.root / "tickets"
-    write(table, folder, "csv")
-    columns = read_columns(lambda: spark, str(folder))
-    names = [column.name for column in columns]
-    assert sorted(names) == ["body", "day", "id"]
-    assert columns == [Column(name, "string") for name in names]
-    draft = yaml.safe_load(draft_config(str(folder), columns, guess_columns(columns, "tickets"), "csv"))
-    assert (draft["input"]["format"], draft["input"]["id"], draft["input"]["text"]) == ("csv", "id", "body")
-
-
-def test_json_over_several_lines_says_how_to_write_it(spark, workspace: Workspace):
-    (workspace.root / "corpus").mkdir()
-    (workspace.root / "corpus" / "a.json").write_text(json.dumps([{"id": "1", "body": SECRET}], indent=1))
-    with pytest.raises(InputError, match=r"input.path = .*corpus: no line is a JSON object, .* jq -c ") as error:
-        read_input(spark, workspace.config(input={"format": "json"}))
-    assert SECRET not in str(error.value)
 
 
 NOT_READ = [pa.timestamp("ns"), pa.time64("us"), pa.time64("ns"), pa.time32("ms")]

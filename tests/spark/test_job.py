@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from support.workspaces import WORDS, Workspace, corpus, random_texts, read_output
+from support.workspaces import Workspace, corpus, random_texts, read_output
 from wordveil.errors import ConfigError, OutputExistsError, SparkJobError
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.spark.platform.session import OPTIONS
@@ -51,20 +51,6 @@ def test_job_gives_all_records_with_columns_and_accounting(spark, workspace: Wor
     assert read_output(small) == rows
 
 
-def test_a_list_confines_what_is_written(spark, workspace: Workspace):
-    """`text.keep_only` is in the bundle, which is all that executors have of it."""
-    listed = WORDS[:40]
-    (workspace.root / "listed.txt").write_text("\n".join(listed))
-    workspace.write_corpus(corpus(20))
-    text = {"n_max": 24, "unknown": "drop", "keep_only": str(workspace.root / "listed.txt")}
-    report = run(spark, workspace.config(text=text))
-    rows = read_output(workspace.root / "output")
-    assert {word for row in rows for word in row["text"].split()} <= set(listed)
-    assert {row["privacy"]["tokens"] for row in rows} == {24}
-    assert report.unknown > report.words / 2, "all other words are unknown"
-    assert "text.keep_only: outputs are confined to 40 words of listed.txt." in report.notes
-
-
 def test_every_file_of_an_output_is_parquet(spark, workspace: Workspace):
     """Readers such as polars and DuckDB take all files of a directory, hidden ones too."""
     table = corpus(30)
@@ -93,20 +79,6 @@ def diameter(workspace: Workspace) -> float:
     bundle = find_bundle(workspace.config())
     assert bundle is not None
     return bundle.guarantee.diameter
-
-
-def test_readable_prices_the_tokens_that_were_drawn(spark, workspace: Workspace):
-    workspace.write_corpus(pa.table({"id": ["a", "b"], "body": ["waaa, the waab!", "the"], "day": ["x", "x"]}))
-    report = run(spark, workspace.config(text={"profile": "readable"}))
-    first, second = read_output(workspace.root / "output")
-    assert (first["privacy"]["tokens"], second["privacy"]["tokens"]) == (2, 0)
-    assert first["privacy"]["epsilon_pure"] is None
-    assert first["privacy"]["epsilon_bound"] > 0
-    assert second["text"] == "the"
-    assert first["text"].endswith("!")
-    assert ", the " in first["text"]
-    assert report.epsilon_pure is None
-    assert report.unknown_rate == pytest.approx(2 / 4)  # `the` twice: not in this toy vocabulary
 
 
 def test_bad_rows_are_quarantined_with_their_reason(spark, workspace: Workspace):

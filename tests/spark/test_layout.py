@@ -158,6 +158,7 @@ def test_directories_do_not_multiply_files(spark, tmp_path: Path, monkeypatch: p
         assert len(orders) > 20
 
 
+@pytest.mark.long
 def test_a_frames_layout_does_not_follow_the_sizes_of_texts(packed, workspace: Workspace, tmp_path: Path):
     """What is written from the result as it is; in the order of the frame ``exposes`` says so."""
     bundle = toys.make_bundle(

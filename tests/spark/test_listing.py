@@ -144,6 +144,7 @@ def test_hidden_files_are_counted_in_the_report(spark, workspace: Workspace):
     assert note.startswith("6 with hidden names below ")
 
 
+@pytest.mark.long
 def test_files_beside_those_of_a_stream_are_counted(spark, tmp_path: Path):
     """Spark reads what the log of the stream names, and nothing else."""
     write_delta(TABLE, tmp_path / "source")

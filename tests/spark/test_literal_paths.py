@@ -102,6 +102,7 @@ def test_a_file_whose_name_has_a_colon_is_refused(spark, tmp_path: Path, kind: s
         open_input(spark, source).read()
 
 
+@pytest.mark.long
 def test_an_output_with_signs_of_a_pattern_is_evaluated(spark, workspace: Workspace):
     """By its own rows: those of a neighbour have none of the ids."""
     for name, table in (("t1", corpus(20).slice(10)), ("t[12]", corpus(10))):

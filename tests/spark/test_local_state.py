@@ -124,6 +124,7 @@ def test_a_run_reads_its_journal_without_spark(released: States, monkeypatch: py
     assert Journal(table, "support").events == events
 
 
+@pytest.mark.long
 def test_tables_with_deletion_vectors_are_left_to_spark(released: States):
     """No release has them; a table that someone has changed so is read by Delta."""
     lake = released.restore("drawn")

@@ -1,15 +1,17 @@
-"""The notebook of examples/ runs from top to bottom."""
+"""The notebook of examples/ and the page on how it works run from top to bottom."""
 
 from __future__ import annotations
 
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from support.commands import Commands, run_page
 from support.repository import ROOT
 
 
@@ -35,3 +37,19 @@ def test_the_notebook_runs_in_a_kernel(tmp_path: Path, monkeypatch: pytest.Monke
 
 def printed(cell: nbformat.NotebookNode) -> str:
     return "".join(output.text for output in cell.outputs if output.output_type == "stream" and output.name == "stdout")
+
+
+PAGE = ROOT / "docs" / "how-it-works.md"
+LIB = ROOT / "lib" / "wordveil"
+
+
+@pytest.mark.long
+def test_the_page_runs_from_top_to_bottom(spark: Any, call: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    run_page(PAGE, {"spark": spark}, call)
+
+
+def test_the_page_names_files_that_exist():
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:\.py|/))`", PAGE.read_text("utf-8")))
+    assert len(named) > 15
+    assert [name for name in sorted(named) if not (LIB / name).exists()] == []

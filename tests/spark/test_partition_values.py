@@ -35,7 +35,7 @@ DIRECTORIES = {
 NAMES = ("zip", "code", "grade")
 
 
-@pytest.fixture(params=["parquet", "csv", pytest.param("json", marks=pytest.mark.long)])
+@pytest.fixture(params=["parquet", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("csv", "json"))])
 def written(request: pytest.FixtureRequest, workspace: Workspace) -> str:
     """The format of files in these directories, one record in each."""
     for number, folder in enumerate(DIRECTORIES):
@@ -180,6 +180,7 @@ def test_a_directory_that_would_become_null_is_refused(spark, workspace: Workspa
     assert [row["day"] for row in read_output(workspace.root / "output")] == values
 
 
+@pytest.mark.long
 def test_a_release_refuses_such_a_directory_before_it_reserves(spark, workspace: Workspace):
     lake = Lake(spark, workspace)
     table = pa.table({"id": ["r1", "r2"], "body": ["apple", "zebra"], "day": ["d", ""]})

@@ -262,14 +262,6 @@ def test_a_checkpoint_keeps_the_text_of_the_statistics(lake: Lake):
     assert "Files with other statistics: " in refuse(lake)
 
 
-def test_a_checkpoint_with_other_parsed_statistics_is_refused(lake: Lake):
-    """Readers skip files by them."""
-    made = write_checkpoint(lake)
-    assert verify(lake)
-    edit_checkpoint(made, lambda add: add["stats_parsed"].update(maxValues={"id": "a"}))
-    assert f"{made.name}: has " in refuse(lake)
-
-
 @pytest.mark.parametrize("name", ["checkpoint", "summary"])
 def test_what_no_manifest_covers_is_refused(lake: Lake, name: str):
     """By both readers alike; tests/unit/release/test_published_log.py has all that there is."""

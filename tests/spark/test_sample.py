@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,9 +13,8 @@ from support.workspaces import WORDS, Workspace, corpus
 from wordveil.assembly.bundles import build_bundle
 from wordveil.cli import app
 from wordveil.errors import BundleError, ConfigError, SparkJobError
-from wordveil.spark.input.inspect import read_columns
 from wordveil.spark.plan import sample
-from wordveil.spark.plan.sample import MAX_RECORDS, MAX_SEED, MAX_WINDOWS, check_preview, make_preview, spread_records
+from wordveil.spark.plan.sample import MAX_RECORDS, MAX_SEED, check_preview, make_preview, spread_records
 from wordveil.spark.platform.versions import from_arrow
 
 CANARY = "zqxcanaryzqx"
@@ -106,44 +104,6 @@ def test_only_the_files_that_were_chosen_are_read(spark, workspace: Workspace, m
     assert (found.files, found.files_read, found.seed) == (8, 2, seed)
     with pytest.raises(SparkJobError, match="no sample was read"):
         preview_of(spark, workspace, 100, seed=other, input={"format": kind})
-
-
-def test_a_table_sorted_by_length_is_represented(spark, workspace: Workspace):
-    """The first records have no words. The mean of a sample is near the table's, the same seed gives the same sample,
-    and each record is read once.
-    """
-    lengths = np.sort(np.random.default_rng(3).geometric(1 / 12, 3000) - 1)
-    bodies = [" ".join([WORDS[number % 300]] * length) for number, length in enumerate(lengths.tolist())]
-    names = [f"r{number:05d}" for number in range(3000)]
-    workspace.write_corpus(pa.table({"id": names, "body": bodies, "day": ["d"] * 3000}), files=60)
-    policy = {"profile": "strict", "length": "as_is"}
-    means = []
-    for seed in (1, 1, 2):
-        found = preview_of(spark, workspace, 300, seed=seed, text=policy).sample
-        assert (found.rows, found.sample.records, found.files) == (3000, 300, 60)
-        assert found.files_read <= 2 * MAX_WINDOWS
-        means.append((found.sample.words, found.sample.lengths, found.seed))
-    assert means[0] == means[1]
-    assert means[2][:2] != means[0][:2]
-    for words, _, _ in means:
-        # Singly drawn, the deviation is 0.67; the first 300 records have a mean of 0.5 and the last of 40.
-        assert abs(words / 300 - lengths.mean()) < 2
-    assert lengths[:300].mean() < lengths.mean() - 5
-
-
-def test_partitions_with_names_that_are_escaped_are_sampled(spark, workspace: Workspace):
-    path = str(workspace.root / "corpus")
-    rows = spark.createDataFrame(
-        [(f"r{i}", WORDS[i], f"d {i % 3}:x{{a}}%") for i in range(30)], "id string, body string, day string"
-    )
-    rows.repartition(1).write.partitionBy("day").parquet(path)
-    assert [(column.name, column.partition) for column in read_columns(lambda: spark, path)] == [
-        ("id", False),
-        ("body", False),
-        ("day", True),
-    ]
-    found = preview_of(spark, workspace, 4).sample
-    assert (found.rows, found.sample.records) == (30, 4)
 
 
 def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkeypatch):

@@ -133,16 +133,6 @@ print(json.dumps([*refused, failed, lacking, without_jars]))
 
 
 @pytest.mark.long
-def test_a_session_that_nobody_asked_about_leaves_no_log(tmp_path: Path):
-    environment = {**clean_environment(), "TMPDIR": str(tmp_path)}
-    code = 'print(json.dumps(build_session(SparkSection(master="local[1]"), is_short=True).range(3).count()))'
-    command = [sys.executable, "-c", PREAMBLE + code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert (done.stdout, done.stderr) == ("3\n", "")
-    assert list(tmp_path.glob("wordveil-*")) == []
-
-
-@pytest.mark.long
 def test_under_spark_submit_java_prints_to_the_log_alone(tmp_path: Path):
     import pyspark
 

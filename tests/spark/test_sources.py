@@ -11,13 +11,11 @@ import pyarrow as pa
 import pytest
 
 from support.workspaces import Workspace, corpus, read_input, read_output, write_delta
-from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import ConfigError, InputError
 from wordveil.input.source import Source
 from wordveil.spark.input.inspect import read_columns
 from wordveil.spark.input.source import has_change_feed, open_input
 from wordveil.spark.plan.plan import make_plan
-from wordveil.spark.plan.sample import check_preview, make_preview
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.sanitise.job import run_sanitise
 
@@ -210,15 +208,6 @@ def test_a_condition_filters_with_parameters(spark, workspace: Workspace):
     assert read_input(spark, config, {"ds": "d1' or '1'='1", "least": "10"}).count() == 0
     assert spark.conf.get(BIND_LATE, None) == before
     assert spark.sql("SHOW VIEWS LIKE 'wordveil*'").isEmpty()
-
-
-def test_a_sample_of_what_the_condition_lets_in(spark, workspace: Workspace):
-    from_arrow(spark, corpus(40)).repartition(4).write.format("delta").save(str(workspace.root / "corpus"))
-    config = workspace.config(input={"format": "delta", "where": "note >= :least", "keep": ["note"]})
-    build_bundle(config)
-    found = make_preview(check_preview(config, 12, None), lambda: spark, params={"least": "25"}).sample
-    assert found is not None
-    assert (found.rows, found.sample.records) == (15, 12)
 
 
 UNUSABLE = [

@@ -78,6 +78,7 @@ def charged(lake: Lake) -> dict[str, int]:
 # Resumed under other settings.
 
 
+@pytest.mark.long
 def test_resumed_run_keeps_to_the_budgets_it_began_with(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """As it reserves, and as it draws. Without them all records would be drawn, and those that were refused when it was
     reserved would be charged to nobody.

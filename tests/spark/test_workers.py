@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import re
 import sys
-import zipimport
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -130,23 +126,3 @@ def test_a_session_that_passed_is_not_asked_again(spark, monkeypatch: pytest.Mon
     )
     require_workers(spark)
     assert asked == [1]
-
-
-def test_workers_do_nothing_about_modules_between_tasks(spark):
-    """PySpark collects garbage after a task, and has Python look for new modules in its zip file before the next."""
-
-    def look(numbers: Iterable[int]) -> Iterator[tuple[int, int, int]]:
-        sum(numbers)  # a worker that leaves some ends
-        read, readings = zipimport._read_directory, getattr(zipimport, "readings", [])
-        yield os.getpid(), len(readings), gc.get_freeze_count()
-        if not hasattr(zipimport, "readings"):
-            zipimport.readings = readings
-            zipimport._read_directory = lambda path: readings.append(path) or read(path)
-
-    known: dict[int, list[int]] = {}
-    for _ in range(8):
-        ((worker, readings, frozen),) = spark.sparkContext.parallelize([0], 1).mapPartitions(look).collect()
-        known.setdefault(worker, []).append(readings)
-        assert frozen > 100_000
-    assert len(known) < 8
-    assert not any(map(any, known.values())), known
