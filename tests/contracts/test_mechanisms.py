@@ -344,7 +344,7 @@ def test_metric_is_named_by_its_points(name: str) -> None:
         assert metrics[0] == build(name, toy, settings, padding=cases[0][1]).guarantee.metric
 
 
-DRAWS = 50_000
+DRAWS = 25_000
 
 
 @EVERY_PADDED

@@ -39,6 +39,7 @@ def alarms_of(name: str, seeds: range) -> int:
     return sum(bool(list_refuted(audit_shipped(name, seed, DRAWS))) for seed in seeds)
 
 
+@pytest.mark.long
 def test_shipped_mechanisms_are_not_refuted():
     """None is refuted in each of three audits, which a sound one is once in a million cases."""
     assert {name.split(" ")[0] for name in SHIPPED} == set(MECHANISMS)
