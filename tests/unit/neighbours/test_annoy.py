@@ -154,8 +154,8 @@ def every_symbol(times: int = 5) -> Any:
 @NEEDS_ANNOY
 def test_padding_can_be_found_and_the_unknown_word_cannot():
     """Padding is a candidate of the search like any word; so are tokens that are not padding drawn as it."""
-    drawn = build_mechanism(embedding(), {**ALL, "epsilon": 2.0}, padding=True).draw(every_symbol(10), KEYS).ids
-    inputs = every_symbol(10).ids
+    drawn = build_mechanism(embedding(), {**ALL, "epsilon": 2.0}, padding=True).draw(every_symbol(4), KEYS).ids
+    inputs = every_symbol(4).ids
     assert (drawn[inputs == SIZE] == SIZE).any()
     assert (drawn[inputs != SIZE] == SIZE).any()
     assert drawn.max() == SIZE
