@@ -96,6 +96,7 @@ def test_attack_finds_authors_only_where_words_are_kept(spark, written: Workspac
     assert cosine["weak"] > cosine["tiny"]
 
 
+@pytest.mark.long
 def test_records_are_sampled_first_and_authors_apart(spark, written: Workspace):
     sizes = {"records": 24, "authors": 3, "min_texts": 4}
     config = config_of(written, WEAK, evaluation=sizes)

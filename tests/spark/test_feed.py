@@ -217,6 +217,7 @@ def test_nights_by_feed_and_by_scan_leave_the_same_release(spark: Any, tmp_path:
     assert len(feed.draws()) > len(ways)
 
 
+@pytest.mark.long
 def test_a_record_that_moves_between_slices_stays_released(spark: Any, workspace: Workspace):
     """Whichever slice is read first, with the text that it has where it is now; one that no slice holds leaves."""
     lake = Lake(spark, workspace)

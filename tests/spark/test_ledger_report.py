@@ -150,7 +150,10 @@ BUDGETS = [
 ]
 
 
-@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: f"{budget.unit.split(':')[0]}-{budget.relation}")
+SOME = [BUDGETS[0], *(pytest.param(budget, marks=pytest.mark.long) for budget in BUDGETS[1:])]
+
+
+@pytest.mark.parametrize("budget", SOME, ids=lambda budget: f"{budget.unit.split(':')[0]}-{budget.relation}")
 def test_sums_are_those_of_the_definition(spark, path: str, budget: Budget):
     table = read_ledger(spark, path, Selection()).persist()
     limits = {"record": budget.record, "author": budget.author, "release": budget.corpus}

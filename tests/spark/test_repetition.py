@@ -82,6 +82,7 @@ def test_a_job_a_frame_and_the_function_draw_each_word_once(spark, workspace: Wo
     assert all("repetition" in row["privacy"]["exposes"] for row in written)
 
 
+@pytest.mark.long
 def test_a_release_reserves_and_charges_distinct_words(spark, workspace: Workspace) -> None:
     """A budget that admits a record by its distinct words, and refuses it by one more."""
     lake = Lake(spark, workspace)

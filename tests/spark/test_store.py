@@ -46,6 +46,7 @@ def test_a_name_appends_once(spark, store: DeltaTable):
     assert numbers(store) == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_a_swap_that_lost_looks_again(spark, store: DeltaTable, monkeypatch: pytest.MonkeyPatch):
     """Another swap, and an append, come in between the look and the write, as they can where there is no lock: on an
     object store.

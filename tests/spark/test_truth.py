@@ -130,6 +130,7 @@ def test_settling_frees_the_reserved_and_charges_the_unreserved(lake: Lake, monk
 # Epochs of the key.
 
 
+@pytest.mark.long
 def test_an_epoch_is_known_by_its_key_and_a_run_by_its_tables(drawn: Lake):
     """Rotate, run, put the old file back, rotate again, begin again under the same run id: an epoch of the same number
     has other noise, and the run reserves and settles for itself.
