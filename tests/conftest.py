@@ -19,7 +19,6 @@ import pytest
 
 from support import lakes
 from support.commands import Commands, keep_signals
-from support.repository import ROOT
 from support.workspaces import SMALL, Command, Workspace, compile_loops, delta_jars
 from wordveil.cli.app import main
 
@@ -46,13 +45,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Each process has one session of Spark, for all files that come to it. pytest-xdist gives the next group to the
     process that is free. What must not run twice at once, such as a cluster, shares a group over files: ``cluster``.
     """
-    for item in items:
+    files = {item: item.nodeid.partition("::")[0].removesuffix(".py") for item in items}
+    for item, file in files.items():
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT).with_suffix(""))))
+            item.add_marker(pytest.mark.xdist_group(file))
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-    folders = {item: item.path.relative_to(ROOT).parts[1] for item in items}
-    items.sort(key=lambda item: _ORDER.index(folders[item]) if folders[item] in _ORDER else 0)
+    folders = {item: file.split("/")[1:2] for item, file in files.items()}
+    items.sort(key=lambda item: next((_ORDER.index(folder) for folder in folders[item] if folder in _ORDER), 0))
 
 
 # Most objects die young: a third of the memory for them spares two of three collections. The session lives for many

@@ -135,7 +135,7 @@ def test_er_ae_draws_texts_of_one_length_at_the_loss_it_names(texts):
     assert ids[1].tolist() == list(range(length))
     mechanism = passages_er_ae.build_at(20.0, texts.embedding, weights)
     assert mechanism.exact_loss().nats == pytest.approx(20, abs=1e-6)
-    drawn = passages_er_ae.rewrite(mechanism, ids, passages._make_key(0))
+    drawn = passages_er_ae.rewrite(mechanism, ids, passages.make_key(0))
     assert drawn.shape == ids.shape
     assert (drawn[:, 0] == ids[:, 0]).mean() > 0.9  # this generator repeats the first word of a text
 
