@@ -69,23 +69,6 @@ def test_ids_are_guessed_only_where_they_are_clear(names, table, expected):
     assert guess_columns(columns(*names), table).id == expected
 
 
-def test_a_table_is_named_without_its_suffix():
-    paths = ("s3://a/tickets.parquet/", "t.csv.gz", "t.JSONL", "lake/t.2026", ".csv")
-    assert [table_name(path) for path in paths] == ["tickets", "t", "t", "t.2026", ".csv"]
-
-
-def test_texts_are_found_inside_structs():
-    table = [
-        Column("id", "int"),
-        Column("subject", "string"),
-        Column("message", "struct<lang:string,size:decimal(10,2),part:struct<tags:array<string>,body:string>>"),
-    ]
-    assert guess_columns(table).text == "message.part.body"
-    assert guess_columns([*table, Column("text", "string")]).text == "text"
-    two = [Column("id", "int"), Column("mail", "struct<first:string,odd name:string>"), Column("x", "string")]
-    assert guess_columns(two).text_candidates == ("x", "mail.first")
-
-
 @pytest.mark.parametrize(
     ("names", "expected"),
     [

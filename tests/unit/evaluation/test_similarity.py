@@ -10,7 +10,7 @@ import pytest
 
 from support.toys import install_sentence_transformers, toy_embedding
 from wordveil.errors import PlatformError
-from wordveil.evaluation.encoders import WeightedBag, find_cosines, find_frequencies, make_encoder, measure_similarity
+from wordveil.evaluation.encoders import WeightedBag, find_frequencies, make_encoder, measure_similarity
 from wordveil.mechanisms.inputs import Bigrams
 
 EMBEDDING = toy_embedding(["the", "cat", "dog", "car"], [[1, 1, 1], [0, 2, 0.1], [0, 1.8, 0.3], [3, 0, 0.2]])
@@ -32,12 +32,6 @@ def test_a_weighted_bag_is_the_formula():
         WeightedBag.of(EMBEDDING, SHARES[:2])
 
 
-def test_cosines_are_of_rows():
-    left = np.array([[1.0, 0], [1, 1], [0, 0], [2, 0]])
-    right = np.array([[5.0, 0], [1, -1], [1, 1], [-3, 0]])
-    assert find_cosines(left, right) == pytest.approx([1, 0, 0, -1])
-
-
 def test_similarity_has_its_ends_and_its_chance_level():
     texts = ["cat", "the dog", "car the", "the cat dog", "car"] * 8
     plain = WeightedBag.plain(EMBEDDING)
@@ -52,16 +46,6 @@ def test_similarity_has_its_ends_and_its_chance_level():
     assert measure_similarity(texts[:1], texts[:1], plain, "one")[0].chance is None
     with pytest.raises(ValueError, match="as many originals"):
         measure_similarity(texts, texts[:1], plain, "release")
-
-
-def test_the_default_tells_meanings_apart():
-    """With the demo embedding: a paraphrase is closer than a text about something else."""
-    encoder = make_encoder()
-    first, like, other = encoder.encode(
-        ["the king was killed in the battle", "a prince died in the war", "she made a cup of tea and some bread"]
-    )
-    near, far = find_cosines(np.array([first, first]), np.array([like, other]))
-    assert near > far + 0.2
 
 
 def test_frequencies_are_those_of_the_public_text():

@@ -13,12 +13,11 @@ import pytest
 from support import toys
 from support.toys import random_embedding
 from wordveil.embeddings.embedding import Embedding
-from wordveil.errors import BundleError
 from wordveil.measures.comparison import SENTENCE, SentenceComparison, compare, preview_default, preview_sentence
 from wordveil.mechanisms.additive.laplace import LaplaceSettings
 from wordveil.mechanisms.registry import SHIPPED
 from wordveil.mechanisms.settings import MechanismSettings
-from wordveil.mechanisms.staircase.mechanism import Staircase, StaircaseSettings
+from wordveil.mechanisms.staircase.mechanism import StaircaseSettings
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
 from wordveil.text.policy import TextPolicy, with_profile
 
@@ -84,35 +83,6 @@ def test_in_hyperbolic_space_its_own_mechanisms_are_shown(embedding: Embedding):
     assert all(line.epsilon > 3 for line in comparison.equal_kept if line.mechanism == "hyperbolic-laplace")
     weak = compare(ball, READABLE, "exponential", settings.at_epsilon(1.0), TEXT)
     assert not kinds(weak.equal_pure) & HYPERBOLIC
-
-
-def test_a_word_that_is_drawn_once_is_shown_as_one_word(embedding: Embedding):
-    text = "Waab zzz waab, ZZZ qqq waab zzz."
-    policy = with_profile("readable", stop_word_list=("and", "the"), repeat="same")
-    comparison = compare(embedding, policy, "exponential", CONFIGURED["exponential"], text)
-    for line in [comparison.configured, *comparison.equal_kept]:
-        words = line.text.lower().replace(",", "").removesuffix(".").split()
-        assert words[0] == words[2] == words[5]
-        assert words[1] == words[3] == words[6]
-
-
-def test_an_epsilon_that_is_refused_counts_as_too_small(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
-    build = Staircase.build.__func__
-
-    def refusing(kind: Any, embedding: Embedding, settings: StaircaseSettings, **more: Any) -> Any:
-        if settings.epsilon < refused:
-            raise error("lists would take too much memory")
-        return build(kind, embedding, settings, **more)
-
-    monkeypatch.setattr(Staircase, "build", classmethod(refusing))
-    refused, error = 6.5, BundleError
-    comparison = compare(embedding, READABLE, "laplace", CONFIGURED["laplace"], TEXT)
-    (line,) = [line for line in comparison.equal_pure if line.mechanism == "staircase"]
-    assert 0.9 * comparison.configured.pure < line.pure <= comparison.configured.pure
-    assert all(line.epsilon >= refused for line in comparison.equal_kept if line.mechanism == "staircase")
-    refused, error = 1000.0, ValueError  # beyond the range of its settings
-    comparison = compare(embedding, READABLE, "laplace", CONFIGURED["laplace"], TEXT)
-    assert "staircase" not in kinds([*comparison.equal_kept, *comparison.equal_pure])
 
 
 LINE = toys.toy_embedding(["near", "next", "far"], [1.0, 2.0, 9.0])

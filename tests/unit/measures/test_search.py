@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -97,18 +96,6 @@ def test_an_end_of_the_range_is_told_with_what_it_gives():
     assert find_epsilon(lambda epsilon: 0.01 if 1 < epsilon < 25 else epsilon / 50, 0.9, 1.0).is_reached
 
 
-def test_noise_does_not_stop_a_search():
-    """A share that is counted, with the same draws at each epsilon: steps of 1/2,000, and some of them backwards."""
-    rng = np.random.default_rng(3)
-    levels, wobble = np.sort(rng.exponential(8.0, 2_000)), rng.normal(0, 0.002, 10_000)
-
-    def share(epsilon: float) -> float:
-        return float((levels < epsilon).mean() + wobble[int(1_000 * epsilon) % 10_000])
-
-    crossing = find_epsilon(share, 0.4, 1.0)
-    assert crossing.epsilon == pytest.approx(-8 * math.log(0.6), rel=0.05)
-
-
 EMBEDDING = random_embedding(100, 4)
 BALL = toy_embedding(EMBEDDING.words.to_pylist(), EMBEDDING.vectors * np.float32(0.1))
 NEIGHBOURS = 20
@@ -150,20 +137,3 @@ def test_one_question_has_one_answer(metric: str, name: str, settings: Mechanism
     assert line.pure == pytest.approx(target.reached, rel=1e-5)
     assert line.pure <= pure
     assert 0.995 * line.pure <= found.built.guarantee.pure <= pure
-
-
-def test_noise_that_no_epsilon_makes_private_enough_is_none():
-    ball = np.random.default_rng(6).uniform(-0.5, 0.5, (40, 3)).astype(np.float32)
-    matcher = Matcher(toy_embedding([f"w{number}" for number in range(40)], ball))
-    noise = make_candidate("hyperbolic-fdd", MECHANISMS["hyperbolic-fdd"].settings_type(epsilon=1.0))
-    assert matcher.at_loss(noise, 0.5) is None
-    assert matcher.at_loss(noise, 60.0) is not None
-
-
-def test_a_loss_that_has_stopped_growing_ends_the_search():
-    """With uniform floors of mass 0.3 no token loses more than ``ln(1 + 0.7 / 0.3 * words)``, here 5.5."""
-    uniform = make_candidate("staircase", MECHANISMS["staircase"].settings_type(epsilon=1.0, alpha=0.0))
-    found = Matcher(EMBEDDING).at_loss(uniform, 12.0)
-    assert found is not None
-    assert 5.0 < found.built.guarantee.pure < 5.5
-    assert found.epsilon < 1_000

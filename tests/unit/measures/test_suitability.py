@@ -74,18 +74,6 @@ def test_the_share_that_stays_bounds_what_is_recovered(name, settings):
     assert measure(name, settings) == found
 
 
-def test_distances_and_epsilons_follow_the_length_of_the_vectors():
-    one, half = measure("exponential", NEAR), measure("exponential", {**NEAR, "epsilon": 6.0}, scaled(0.5))
-    assert (one.measure, one.neighbour, one.sampled) == ("euclidean", SIZE - 1, 128)
-    assert half.far.median == pytest.approx(one.far.median / 2, rel=1e-4)
-    assert half.gamma == pytest.approx(one.gamma / 2, rel=0.05)
-    assert half.epsilon == pytest.approx([2 * epsilon for epsilon in one.epsilon], rel=0.05)
-    tree = measure("tree", TREE)
-    assert (tree.measure, tree.gamma) == (COSINE, None)
-    assert tree.nearest.low < tree.nearest.median < tree.nearest.high <= 1
-    assert tree.far.median < tree.nearest.median
-
-
 def test_warnings_bad_values_say_what_to_take():
     base = measure("exponential", NEAR, random_embedding(400, 8))
     assert [said for said in base.warnings if "mechanism." in said] == []

@@ -24,7 +24,6 @@ from support.toys import (
 from support.toys import sanitise as sanitised
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.errors import BundleError, PlatformError
-from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.neighbours.annoy import AnnoyNearest
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
 from wordveil.text.policy import TextPolicy
@@ -101,15 +100,6 @@ def test_queries_that_are_no_points_are_refused(value):
 
 
 @NEEDS_ANNOY
-def test_annoy_leaves_the_arithmetic_as_it_was():
-    """It is compiled with -ffast-math, which can flush the smallest numbers of the whole process."""
-    import annoy  # noqa: F401
-
-    assert float(np.float32(1e-40) * np.float32(0.5)) != 0
-    assert np.float64(5e-324) * np.float64(1.0) != 0
-
-
-@NEEDS_ANNOY
 def test_two_builds_have_the_same_bytes(tmp_path):
     """The second build is on memory that has been used before."""
     one = make_bundle(tmp_path / "one", embedding(), FEW, padding=True).path
@@ -181,15 +171,6 @@ def test_low_recall_is_reported_with_its_fix():
     assert f"{low.parameters['search_recall']:.1%} of noisy points at epsilon 3, under 90%" in note
     assert "Raise mechanism.search_k (now 10), then mechanism.n_trees (now 2)" in note
     assert high.notes == ()
-
-
-@NEEDS_ANNOY
-def test_recall_trees_over_other_points_low():
-    """The recall test can fail: trees over other points find next to nothing."""
-    built = build(embedding(), ALL, padding=False)
-    other = AnnoyNearest.grow(scoring_rows(points()[::-1].copy()), 10, 100_000)
-    wrong = Laplace(SIZE, EPSILON, built.arrays["index"], padding=False, digits=4, nearest=other)
-    assert wrong.measure_recall() < 0.1
 
 
 @NEEDS_ANNOY

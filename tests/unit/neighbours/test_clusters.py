@@ -177,14 +177,6 @@ def test_too_few_words_for_a_partition_are_told():
     assert set(np.diff(found.bounds[0]).tolist()) == {3}
 
 
-def test_without_the_least_size_clusters_are_smaller(monkeypatch):
-    vectors, weights = grouped(600, 6), (HEAVIEST / np.arange(1, 601)).astype(np.int64) + 1
-    sizes = np.diff(build_partition(vectors, weights, [80, 1], 5, BuildContext()).bounds[0])
-    assert sizes.min() == 5
-    monkeypatch.setattr(clusters, "fill_small", lambda *_: None)
-    assert np.diff(build_partition(vectors, weights, [80, 1], 5, BuildContext()).bounds[0]).min() < 5
-
-
 def test_frequent_words_have_small_clusters():
     vectors, frequent = grouped(3000, 12), np.random.default_rng(1).random(3000) < 0.1
     vectors[frequent, :6] = vectors[~frequent, 6:] = 0

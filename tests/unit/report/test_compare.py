@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from support.evaluations import make_attack, make_evaluation, make_score
-from wordveil.report.compare import Change, ScorePair, choose_names, compare_evaluations, render_comparison
+from wordveil.report.compare import Change, ScorePair, compare_evaluations, render_comparison
 
 EXACT = {"low": None, "high": None}
 INFINITE = float("inf")
@@ -82,15 +81,3 @@ def test_the_page_shows_both_and_their_difference():
     empty = render_comparison(compare_evaluations(FIRST, replace(SECOND, scores=())))
     assert "no figure in common" in empty
     assert "Measured once" in empty
-
-
-def test_names_are_what_tells_the_files_apart():
-    monday, tuesday = "monday/evaluation.json", "tuesday/evaluation.json"
-    for first, second, names in (
-        ("a.json", "b.json", ("a", "b")),
-        (monday, tuesday, ("monday", "tuesday")),
-        (f"x/{monday}", f"y/{monday}", ("x/monday", "y/monday")),
-        ("a/evaluation.json", "b.json", ("evaluation", "b")),
-        ("same.json", "same.json", ("A", "B")),
-    ):
-        assert choose_names(Path(first), Path(second)) == names

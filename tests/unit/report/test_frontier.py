@@ -1,15 +1,12 @@
-"""The frontier: which points it has, which are Pareto-optimal, and labels that cover nothing."""
+"""The frontier: which points it has and which are Pareto-optimal."""
 
 from __future__ import annotations
-
-from itertools import combinations
 
 import numpy as np
 import pytest
 
 from support.evaluations import make_attack, make_score
 from wordveil.report.frontier import Frontier, find_frontiers
-from wordveil.report.picture import Box, estimate_width, place_labels
 from wordveil.scores.score import Score
 
 
@@ -71,23 +68,3 @@ def test_the_utility_is_the_mean_of_what_all_subjects_have():
 )
 def test_a_picture_needs_two_subjects(scores):
     assert find_frontiers(scores) == ()
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("count", [3, 40])
-def test_labels_cover_neither_each_other_nor_points(count, seed):
-    frame = Box(0, 0, 600, 400)
-    points = [tuple(one) for one in np.random.default_rng(seed).uniform([50, 50], [550, 350], (count, 2)).tolist()]
-    labels = [f"name {number}" for number in range(count)]
-    blocked = Box(550, 380, 600, 400)
-    boxes = place_labels(points, labels, frame, [], [blocked])
-    placed = [box for box in boxes if box]
-    assert len(placed) >= 0.7 * count
-    assert not [1 for one, other in combinations(placed, 2) if one.meets(other)]
-    discs = [Box(x - 5, y - 5, x + 5, y + 5) for x, y in points]
-    assert not [1 for box in placed for other in [*discs, blocked] if box.meets(other)]
-    assert all(frame.holds(box) for box in placed)
-    assert all(box.right - box.left == pytest.approx(estimate_width("name 0")) for box in placed[:9])
-    (moved,) = place_labels([(100, 50)], ["name"], frame, [bar := Box(60, 49, 140, 51)])
-    assert moved is not None and not moved.meets(bar)
-    assert place_labels([(5, 5)], ["a long name that is wider"], Box(0, 0, 60, 40), []) == (None,)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from support.evaluations import make_attack, make_evaluation, make_score
@@ -13,11 +12,7 @@ from support.pages import ESCAPED, EVIL, Elements, check_alone, read_text
 from wordveil.cli.evaluation_tables import print_scores
 from wordveil.report.compare import compare_evaluations, render_comparison
 from wordveil.report.page import (
-    MOST_LABELS,
-    OTHERS,
-    REFUSED,
     describe_evaluation,
-    draw_heatmap,
     render_evaluation,
     write_headline,
 )
@@ -105,21 +100,6 @@ def test_examples_and_notes_are_shown_and_can_be_absent():
     assert "Only adaptive attackers bound anything." in said
     bare = read(make_evaluation(examples=(), notes=(), confusions=(), facts={}))
     assert "Examples" not in bare and "Who was taken for whom" not in bare
-
-
-@pytest.mark.parametrize("count", [2, MOST_LABELS, MOST_LABELS + 20])
-def test_a_map_shows_the_labels_with_the_most_texts(count):
-    counts = np.eye(count, count + 1, dtype=np.int64) * 5 + np.arange(count)[:, None] * np.eye(count, count + 1, 1, int)
-    names = tuple(f"author {number}" for number in range(count))
-    heatmap = draw_heatmap(Confusion("release", "koppel", "adaptive", names, tuple(map(tuple, counts.tolist()))))
-    assert len(heatmap.rows) == min(count, MOST_LABELS)
-    assert heatmap.left_out == max(0, count - MOST_LABELS)
-    assert heatmap.rows[-1] == f"{len(heatmap.rows)} author {count - 1}"
-    assert heatmap.columns[-1] == REFUSED
-    assert (OTHERS in heatmap.columns) is False  # those that are left out have the fewest texts, and nobody names them
-    for y in {shade.y for shade in heatmap.shades}:
-        assert sum(shade.strength for shade in heatmap.shades if shade.y == y) == pytest.approx(1, abs=0.002)
-    assert heatmap.hit_rate == pytest.approx(5 * count / counts.sum())
 
 
 def write_sentences(*scores: Score) -> list[str]:

@@ -306,17 +306,3 @@ def test_a_build_needs_passages_for_its_clusters(embedding: Embedding):
             work=BuildContext(),
             inputs=make_passages(embedding),
         )
-
-
-def test_a_text_is_encoded_by_public_data_alone(bundle: Bundle):
-    """The symbol of a text does not depend on the texts beside it."""
-    alone = sanitise(record_sanitiser(bundle, POLICY), record_batch(["rain storm"])).to_pylist()[0]
-    beside = sanitise(record_sanitiser(bundle, POLICY), record_batch(["rain storm", *["bank loan"] * 50])).to_pylist()[
-        0
-    ]
-    assert alone == beside
-
-
-def test_the_policy_keeps_its_fingerprint_apart():
-    assert POLICY.fingerprint != with_profile("strict", n_max=1).fingerprint
-    assert TextPolicy().unit == "word"
