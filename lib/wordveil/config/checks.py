@@ -27,7 +27,7 @@ from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, did_you_mean, shown_value
 from wordveil.input.columns import Columns, fold_name
 from wordveil.input.formats import find_source_faults
-from wordveil.input.locations import SCHEME
+from wordveil.input.locations import SCHEME, find_directory, overlaps
 from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.relations import column_exposure
@@ -121,9 +121,10 @@ def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
 
 def find_place_faults(setting: str, texts: str, places: Mapping[str, str | None]) -> Iterator[Fault]:
     """List public texts that lie in places, by setting, where a job reads or writes texts of records."""
+    named = find_directory(texts)
     for name, place in places.items():
-        if place and f"{texts.rstrip('/')}/".startswith(f"{place.rstrip('/')}/"):
-            yield Fault(setting, texts, f"is {name}, or inside it, and must be public. Name public texts.")
+        if place and (overlaps(named, find_directory(place)) or overlaps(find_directory(place), named)):
+            yield Fault(setting, texts, f"is {name}, inside it or above it, and must be public. Name public texts.")
 
 
 def _unit_faults(mechanism: type[Mechanism[Any]], text: TextSection, source: Source | None) -> Iterator[Fault]:

@@ -190,12 +190,24 @@ def test_texts_are_drawn_whole_by_their_mechanism_alone(name: str, text: dict[st
     assert all(any(problem in fault for fault in found) for problem in problems), found
 
 
-@pytest.mark.parametrize("place", ["/lake/in", "/lake/in/p.txt", "/lake/out/part/p.parquet", "in/p.txt"])
-def test_passages_lie_where_no_record_is(place: str, tmp_path: Path):
+PLACES = {
+    "/lake/in": ("/lake/in", "/lake/in/p.txt", "/lake/out/part/p.parquet", "/lake//other/../in/p.txt"),
+    "in": ("in/p.txt", "link.txt"),
+    "file:///lake/./in/": ("/lake/in/p.txt",),
+    "/lake/in/{p,q}.txt": ("/lake/in",),
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "input_path"), [(place, path) for path, places in PLACES.items() for place in places]
+)
+def test_passages_lie_where_no_record_is(place: str, input_path: str, tmp_path: Path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "link.txt").symlink_to(tmp_path / "in" / "p.txt")
     section = {"name": "passages", "epsilon": 6.0, "embedding": "demo", "public": True, "clusters": 50}
     raw = {**base(), "mechanism": {**section, "passages": place}, "text": {"profile": "passages"}}
-    raw["input"]["path"] = "/lake/in" if place.startswith("/") else "in"
-    with pytest.raises(ConfigError, match=r"mechanism\.passages = .*: is (in|out)put\.path, or inside it"):
+    raw["input"]["path"] = input_path
+    with pytest.raises(ConfigError, match=r"mechanism\.passages = .*: is (in|out)put\.path, inside it or above it"):
         parse_config(raw, "job.yaml", directory=tmp_path)
     raw["mechanism"]["passages"] = "/lake/input.txt"
     assert parse_config(raw, "job.yaml", directory=tmp_path).mechanism.name == "passages"
