@@ -84,7 +84,7 @@ def load_sentence_model(setting: str, name: str, otherwise: str, **options: Any)
     require_package(setting, name, otherwise)
     try:
         return import_module("sentence_transformers").SentenceTransformer(find_model(name), **options)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # damaged weights have a class of the library that reads them
         raise PlatformError(
             f"{setting} = {name}: the model cannot be loaded ({type(error).__name__}). Name one that "
             "sentence-transformers can download, or the directory of one."

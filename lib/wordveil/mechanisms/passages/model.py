@@ -27,12 +27,14 @@ from wordveil.scores.methods import load_sentence_model
 
 _SETTING, _OTHERWISE = "mechanism.encoder", "vectors, passages or both"
 # Public texts whose points tell another model: by its weights, its words, its cases, or how it reads numbers.
-_PROBES = (
+_SENTENCES = (
     "The meeting was moved to Thursday because the room is being painted.",
     "Heavy rain flooded two streets near the old harbour!",
     "She returned the blue jacket, which was too small, and got 49.90 back.",
     "how do i reset my password",
 )
+# The last one shows where a model stops reading.
+_PROBES = (*_SENTENCES, " ".join(" ".join([sentence] * 40) for sentence in _SENTENCES))
 # Other processors change a coordinate by a thousandth of this, which cutting it to a whole number may make 1.
 _TOLERANCE = 1.0
 

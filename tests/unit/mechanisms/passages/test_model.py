@@ -35,18 +35,15 @@ SUBJECTS = {
 }
 WORDS = [word for words in SUBJECTS.values() for word in words]
 # Words that the model knows and the embedding does not.
-KNOWN = {
-    **{word: subject for subject, words in SUBJECTS.items() for word in words},
-    "sonata": "music",
-    "typhoon": "weather",
-}
+KNOWN = {word: subject for subject, words in SUBJECTS.items() for word in words}
+KNOWN |= {"sonata": "music", "typhoon": "weather", "password": "music"}
 POLICY = with_profile("passages")
 FAKE = "sentence-transformers:some/model"
 EMPTY = 2
 
 
-def install(monkeypatch: pytest.MonkeyPatch, turned: float = 0.0) -> None:
-    """Install a package whose model counts words of subjects, and is ``turned`` by an angle.
+def install(monkeypatch: pytest.MonkeyPatch, turned: float = 0.0, window: int = 600) -> None:
+    """Install a package whose model counts words of subjects in a window, and is ``turned`` by an angle.
 
     As in a real one, what stands beside a text in a batch changes its vector, here so much that the symbol changes.
     """
@@ -67,7 +64,7 @@ def install(monkeypatch: pytest.MonkeyPatch, turned: float = 0.0) -> None:
             return found @ turn
 
         def count(self, text: str) -> list[int]:
-            subjects = [KNOWN.get(word) for word in re.findall(r"\w+", text.lower())]
+            subjects = [KNOWN.get(word) for word in re.findall(r"\w+", text.lower())[:window]]
             return [subjects.count(subject) for subject in SUBJECTS]
 
     library: Any = ModuleType("sentence_transformers")
@@ -158,11 +155,12 @@ def test_other_symbol_of_one_text_has_its_own_noise_and_charge(bundle: Bundle, m
 def test_another_model_is_refused_before_rows_are_read(bundle: Bundle, monkeypatch: pytest.MonkeyPatch):
     install(monkeypatch, turned=1e-7)  # the last digits of another processor
     bundles.open_bundle(bundle.path).check_policy(POLICY)
-    install(monkeypatch, turned=0.01)
-    elsewhere = bundles.open_bundle(bundle.path)
-    for check in (elsewhere.check_policy, lambda policy: record_sanitiser(elsewhere, policy)):
-        with pytest.raises(BundleError, match=rf"mechanism.encoder = {FAKE}: this machine has another model"):
-            check(POLICY)
+    for other in ({"turned": 0.01}, {"window": 400}):
+        install(monkeypatch, **other)
+        elsewhere = bundles.open_bundle(bundle.path)
+        for check in (elsewhere.check_policy, lambda policy, other=elsewhere: record_sanitiser(other, policy)):
+            with pytest.raises(BundleError, match=rf"mechanism.encoder = {FAKE}: this machine has another model"):
+                check(POLICY)
 
 
 def test_missing_package_or_model_is_named_with_the_mend(
@@ -179,9 +177,7 @@ def test_missing_package_or_model_is_named_with_the_mend(
 
 @pytest.mark.parametrize("encoder", ["vector", "sentence-transformers:", ""])
 def test_unknown_encoder_is_named_with_those_allowed(encoder: str):
-    with pytest.raises(
-        ValueError, match=rf"mechanism.encoder: {encoder} is no encoder. Allowed: both, vectors, .*MODEL"
-    ):
+    with pytest.raises(ValueError, match=rf"mechanism.encoder: {encoder} is no encoder. Allowed: both, .*MODEL"):
         PassagesSettings(epsilon=3.0, passages="toy", clusters=2, encoder=encoder)
 
 
