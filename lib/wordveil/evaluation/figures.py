@@ -21,7 +21,7 @@ from wordveil.evaluation.context import PublicLanguage, measure_word_recovery
 from wordveil.evaluation.encoders import SentenceEncoder, measure_similarity
 from wordveil.evaluation.linkage import LINKED, measure_linkage
 from wordveil.evaluation.pairs import Pairs
-from wordveil.evaluation.redrawn import BundleSanitiser, Redrawn, redraw_columns
+from wordveil.evaluation.redrawn import BundleSanitiser, NotDrawnByWordError, Redrawn, redraw_columns
 from wordveil.evaluation.stylometry import measure_style_change
 from wordveil.evaluation.topics import measure_terms
 from wordveil.privacy.recovery import PriorRecovery, Recovered
@@ -29,6 +29,7 @@ from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Confusion
 from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS, Make
 from wordveil.scores.score import Group, Score
+from wordveil.text.choices import Length
 from wordveil.text.stop_words import load_stop_words
 
 RELEASE = "release"
@@ -188,13 +189,17 @@ def measure_texts(
     ]
 
 
-def find_linked(pairs: Pairs, sanitiser: BundleSanitiser, encoder: SentenceEncoder, seed: int) -> float:
+def find_linked(pairs: Pairs, sanitiser: BundleSanitiser, encoder: SentenceEncoder, seed: int) -> float | None:
     """Measure the share of records that the best attacker links to their originals.
+
+    Return None for words sampled from several columns: the attackers here link far fewer of these than there may be.
 
     The figure is the upper end of its interval, which is high if there are few records. The same records and ``seed``
     give the same figure. The arguments are those of :func:`measure_texts`.
     """
     befores, afters, redrawn = _redraw_pool(pairs, sanitiser, seed, drawing=seed)
+    if redrawn is None and sanitiser.policy.length == Length.SAMPLE:
+        return None
     scores = measure_linkage(befores, afters, encoder, RELEASE, seed, redrawn)
     return max(score.high for score in scores if score.figure == LINKED and score.high is not None)
 
@@ -211,7 +216,7 @@ def _redraw_pool(
     chosen = np.argsort(draw_words(seed, b"linkage", len(pairs.sample)), kind="stable")[:most]
     pool = pairs.sample[chosen]
     redrawn = None
-    with suppress(ValueError):
+    with suppress(NotDrawnByWordError):
         redrawn = redraw_columns(sanitiser, [column.take(pa.array(pool)) for column in pairs.texts], drawing)
     originals = pairs.originals
     return [originals[row] for row in pool], [pairs.released[row] for row in pool], redrawn

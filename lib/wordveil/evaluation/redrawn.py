@@ -44,6 +44,10 @@ _BATCH = 512
 _NAME = "evaluation"
 
 
+class NotDrawnByWordError(ValueError):
+    """Outputs that cannot be set beside the words that they were drawn for."""
+
+
 @dataclass(frozen=True)
 class BundleSanitiser:
     """Bundle with a text policy and its n-gram model. ``columns``: for :meth:`sanitise_records`."""
@@ -212,12 +216,13 @@ def redraw_columns(system: BundleSanitiser, columns: Sequence[pa.StringArray], s
 
     ``columns``: as :meth:`wordveil.records.codec.ColumnsCodec.encode` reads them. ``seed``: for public texts, so that a
     result can be repeated; None draws with a fresh throwaway key, which private texts require. Raises
-    :class:`ValueError` if the mechanism draws texts of other lengths, or if words are sampled from several columns.
+    :class:`NotDrawnByWordError` if the mechanism draws texts of other lengths, or if words are sampled from several
+    columns.
     """
     bundle, policy = system.bundle, system.policy
     mechanism = bundle.mechanism
     if len(columns) > 1 and policy.length == Length.SAMPLE:
-        raise ValueError("Expected one text column, or a policy that samples no words.")
+        raise NotDrawnByWordError("Expected one text column, or a policy that samples no words.")
     codec = ColumnsCodec(system.columns, policy, bundle, system.ngrams)
     accepted = _find_accepted(codec, columns, policy, mechanism.max_tokens)
     encoded = codec.encode([column.take(pa.array(accepted)) for column in columns])
@@ -234,7 +239,7 @@ def redraw_columns(system: BundleSanitiser, columns: Sequence[pa.StringArray], s
         drawn = pattern.spread(distinct.ids)
         is_first = pattern.firsts == np.arange(len(ids)) - np.repeat(layout.offsets[:-1], np.diff(layout.offsets))
     if len(drawn) != len(ids):
-        raise ValueError(f"Expected a mechanism that draws one output for each word, got {mechanism.name}.")
+        raise NotDrawnByWordError(f"Expected a mechanism that draws one output for each word, got {mechanism.name}.")
     sequence, is_hidden = _lay_out(encoded, bundle.vocabulary, layout.split(drawn), layout.column_offsets)
     return Redrawn(
         mechanism=mechanism,

@@ -13,9 +13,12 @@ import pytest
 from support.toys import make_bundle, random_embedding
 from wordveil.evaluation import linkage
 from wordveil.evaluation.encoders import WeightedBag
+from wordveil.evaluation.figures import find_linked
 from wordveil.evaluation.linkage import Links, link_by_laws, link_by_vectors, link_by_what_shows, measure_linkage
+from wordveil.evaluation.pairs import Pairs
 from wordveil.evaluation.redrawn import BundleSanitiser, Ragged, Redrawn, redraw, redraw_columns
-from wordveil.records.columns import TextColumns
+from wordveil.records.columns import TextColumns, text_inputs
+from wordveil.records.schema import REASON_COLUMN
 from wordveil.text.policy import TextPolicy
 
 SIZE = 60
@@ -108,6 +111,16 @@ def test_redraw_columns_counts_words_of_all_columns(system, policy):
     assert redrawn.sequence.ids[redrawn.is_hidden].tolist() == redrawn.drawn.tolist()
     with pytest.raises(ValueError, match="one text column"):
         redraw_columns(replace(sanitiser, policy=TextPolicy(length="sample", n_max=2)), columns)
+
+
+def test_find_linked_of_words_sampled_from_columns_is_missing(system):
+    originals = {name: pa.array(some_texts(40, seed, 3), pa.string()) for seed, name in enumerate(text_inputs(2))}
+    nothing = (None,) * 40
+    records = pa.table({**originals, REASON_COLUMN: pa.nulls(40, pa.string())})
+    pairs = Pairs(records, ("",) * 40, np.arange(40), nothing, nothing, frozenset(), frozenset(), 40)
+    for length, is_missing in (("sample", True), ("pad", False)):
+        sanitiser = replace(system("lists", length=length, n_max=4), columns=TextColumns(("title", "body"), (2, 2)))
+        assert (find_linked(pairs, sanitiser, WeightedBag.plain(EMBEDDING), 0) is None) == is_missing
 
 
 @pytest.mark.parametrize("policy", [{"output": "bag"}, {"length": "sample", "n_max": 5}], ids=["bag", "sample"])
