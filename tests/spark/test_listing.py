@@ -79,9 +79,9 @@ def test_an_empty_file_of_a_partition_is_named(spark, tmp_path: Path):
 
 def test_an_empty_file_of_a_catalogue_table_is_named(spark, tmp_path: Path):
     """Of partitions only in those that the condition selects: the others are not listed."""
-    from_arrow(spark, TABLE.append_column("ds", pa.array(["1"]))).createOrReplaceTempView("wordveil_listing")
+    from_arrow(spark, TABLE.append_column("ds", pa.array(["1"]))).createOrReplaceTempView("listed")
     for name, parts in (("whole", ""), ("parts", "PARTITIONED BY (ds)")):
-        spark.sql(f"CREATE TABLE {name} USING parquet {parts} LOCATION '{tmp_path / name}' AS TABLE wordveil_listing")
+        spark.sql(f"CREATE TABLE {name} USING parquet {parts} LOCATION '{tmp_path / name}' AS TABLE listed")
     try:
         assert read(spark, None, table="whole") == read(spark, None, table="parts") == ["r1"]
         empty(tmp_path / "whole" / "z.parquet")
