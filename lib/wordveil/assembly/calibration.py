@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from wordveil.arrays import Bool
 from wordveil.assembly.bundles import open_parts
-from wordveil.assembly.passages import is_text, read_strings
+from wordveil.assembly.passages import is_text, list_names, read_strings
 from wordveil.assembly.remote import fetch
 from wordveil.config.checks import find_place_faults
 from wordveil.config.load import Config, load_config
@@ -260,7 +260,9 @@ def _read_sample(source: str, places: Mapping[str, str | None], unit: DrawnUnit)
     if not Path(place).exists():
         raise PublicFileError(f"{where}: no such file. Name a public file with the columns {TEXT} and {LABEL}.")
     texts, labels = read_strings(Path(place), where, lambda schema: _find_columns(schema, where))
-    sample = Documents.of(texts.to_pylist(), labels.to_pylist())
+    # A text that occurs several times says no more than once.
+    pairs = dict.fromkeys(zip(texts.to_pylist(), labels.to_pylist(), strict=True))
+    sample = Documents.of([text for text, _ in pairs], [label for _, label in pairs])
     if len(sample.names) < 2 or len({*_split(sample).tolist()}) < 2:
         problem = f"{len(sample):,} texts have {len(sample.names):,} different labels: too few to tell labels apart"
         raise PublicFileError(f"{where}: {problem}. Name a larger sample.")
@@ -271,7 +273,7 @@ def _find_columns(schema: pa.Schema, where: str) -> list[str]:
     """Return the columns of a sample. A label may also be a whole number, or true and false."""
     for name, others in ((TEXT, ()), (LABEL, (pa.types.is_integer, pa.types.is_boolean))):
         if name not in schema.names:
-            has = ", ".join(schema.names)
+            has = list_names(schema.names)
             raise PublicFileError(f"{where}: has no column `{name}`, but {has}. Write a text and its label in a row.")
         kind = schema.field(name).type
         if not any(fits(kind) for fits in (is_text, *others)):
@@ -303,7 +305,7 @@ def _judge_sample(
             chosen = replace(settings, clusters=count, output="keywords")
             try:
                 built = section.mechanism.build(parts.embedding, chosen, padding=True, work=quiet, inputs=parts.inputs)
-            except BundleError:
+            except BundleError:  # too few passages for so many subjects
                 if count == settings.clusters:
                     raise
                 judged += at_count

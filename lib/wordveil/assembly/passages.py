@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -99,10 +100,16 @@ def _find_column(schema: pa.Schema, where: str) -> str:
         raise PublicFileError(f"{where}: its column `text` is {schema.field('text').type}. Write texts there.")
     if "text" not in strings and len(strings) != 1:
         raise PublicFileError(
-            f"{where}: has no column `text`, and {len(strings)} columns of strings ({', '.join(strings) or 'none'}). "
+            f"{where}: has no column `text`, and {len(strings)} columns of strings ({list_names(strings)}). "
             "Name the column of passages `text`."
         )
     return "text" if "text" in strings else strings[0]
+
+
+def list_names(names: Sequence[str]) -> str:
+    """List names of columns for a message, unless they look like texts, as those of a file without a header do."""
+    is_name = all(re.fullmatch(r"[\w.-]{1,40}", name) for name in names)
+    return ", ".join(names) if names and is_name else "names that look like texts" if names else "none"
 
 
 def is_text(kind: pa.DataType) -> bool:

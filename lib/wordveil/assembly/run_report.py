@@ -124,6 +124,8 @@ def make_report(
         changes=changes,
         input_version=input_version,
         recovery=bundle.recovery.to_dict() if bundle.recovery else None,
-        padding_as_words=share_padding(settings.policy, bundle.mechanism, bundle.vocabulary.size),
+        padding_as_words=None
+        if bundle.topics
+        else share_padding(settings.policy, bundle.mechanism, bundle.vocabulary.size),
         **counts,
     )

@@ -33,8 +33,8 @@ TEXTS_NOTE = (
 )
 ACCURACY_NOTE = (
     "Accuracy, with its 95% interval: how often a reader who takes each drawn subject for its most frequent label is "
-    "right. The other half of the sample tells these labels. Computed by the law of the draws, over {count:,} public "
-    "texts; chance is {chance:.1%}."
+    "right. The other half of the sample tells these labels. Computed by the law of the draws, over {count:,} "
+    "different public texts; chance is {chance:.1%}."
 )
 _WORDS, _RUNS, _THRESHOLD = 10_000, 1_000, 0.001
 

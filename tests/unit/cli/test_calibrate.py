@@ -91,6 +91,10 @@ def test_a_labelled_sample_has_its_accuracy(texts: Path, run: Command, tmp_path:
     assert accuracy[12, 2]["value"] > 0.99
     assert accuracy[0.01, 2]["value"] < 0.75
     assert accuracy[12, 2]["count"] < 28
+    twice = tmp_path / "twice.parquet"
+    pq.write_table(pa.concat_tables([pq.read_table(sample)] * 2), twice)
+    again = read(run, "-c", texts, "--epsilon", "0.01,12", "--labelled", twice)["meanings"]
+    assert again == found  # a repeated text counts once
     assert accuracy[12, 400] is None
     code, out, err = run("calibrate", "-c", texts, "--epsilon", "12", "--labelled", sample)
     assert code == 0
@@ -105,6 +109,7 @@ def test_a_labelled_sample_has_its_accuracy(texts: Path, run: Command, tmp_path:
         ({"label": [0.5] * 28}, r"its column `label` is double\. Write labels there"),
         ({"text": [*range(28)]}, r"its column `text` is int64\. Write texts there"),
         ({"label": ["a"] * 28}, r"28 texts have 1 different labels: too few"),
+        ({"label": None, "secret patients": ["a"] * 28}, r"has no column `label`, but names that look like texts\."),
         ({"text": ["secret"] * 28}, r"too few to tell labels apart"),
     ],
 )
@@ -126,7 +131,7 @@ def test_a_sample_is_public_and_for_whole_texts(texts: Path, workspace: Workspac
     whole = ("-c", texts, "--epsilon", "6")
     sentences = ("--set", "text.unit=sentence", "--set", "text.n_max=2")
     for arguments, problem in (
-        ((*whole, "--labelled", private), "is input.path, or inside it, and must be public"),
+        ((*whole, "--labelled", private), "is input.path, inside it or above it, and must be public"),
         ((*whole, *sentences, "--labelled", sample), "is judged by one draw a text"),
         ((*whole, "--labelled", tmp_path / "none.csv"), "no such file"),
         (("-c", words, "--epsilon", "6", "--labelled", sample), "needs a mechanism that draws whole texts, and tree"),
