@@ -95,7 +95,7 @@ dev: hooks  ## make all that a contributor needs: the environment of test-fast, 
 	@echo "wordveil: activate $(VENV), or run: make test ROOM=text"
 
 # The type checker takes a minute on one core. Tests run beside it.
-test-fast: $(VENV)/.fast  ## formatter, linter, types, and the tests without Java; seven minutes on two cores
+test-fast: $(VENV)/.fast  ## formatter, linter, types, and the tests without Java; five minutes on two cores
 	@$(MAKE) --no-print-directory -j2 lint test-without-java
 
 # A test that starts Java fails here.
@@ -145,7 +145,7 @@ ifdef ROOM
 test: $(VENV)/.fast
 	@$(PYTEST) $(if $(filter %.py,$(ROOM)),,-m "not long and not sweep") tests/unit/$(ROOM)
 else
-test: java s3 $(VENV)/.delta $(VENV)/.tests $(AIRFLOW)/.installed  ## all of that, and the tests on Spark, Delta, S3 and Airflow; 25 minutes on two cores
+test: java s3 $(VENV)/.delta $(VENV)/.tests $(AIRFLOW)/.installed  ## all of that, and the tests on Spark, Delta, S3 and Airflow; 17 minutes on two cores
 	@$(MAKE) --no-print-directory -j2 lint test-all
 endif
 
