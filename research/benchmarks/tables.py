@@ -141,7 +141,7 @@ class Tables:
         return {"seconds": taken, "resident_bytes": resident, "bundle_bytes": bundle.payload_bytes}
 
     def run(
-        self, corpus: Path, run: str, mechanism: str = "exponential", order: str = "hashed", **sections: Any
+        self, corpus: Path, run: str, mechanism: str = "exponential", /, order: str = "hashed", **sections: Any
     ) -> Any:
         """Run the job once and return its report."""
         from wordveil.spark.platform.session import build_session
