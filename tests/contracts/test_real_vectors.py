@@ -11,8 +11,12 @@ from wordveil.neighbours.exact import ExactNearest, scoring_rows
 
 @pytest.mark.parametrize("epsilon", [5.0, 20.0, 60.0])
 def test_noisy_queries_find_their_true_nearest_word(epsilon: float):
-    """It is the nearest by all scores in float64."""
-    vectors, rng = load("demo").vectors, np.random.default_rng(int(epsilon))
+    check_search(load("demo").vectors, epsilon)
+
+
+def check_search(vectors: np.ndarray, epsilon: float) -> None:
+    """The nearest word is that by all scores in float64."""
+    rng = np.random.default_rng(int(epsilon))
     dimension = vectors.shape[1]
     noise = rng.standard_normal((dimension, 200))
     noise *= rng.gamma(dimension, 1 / epsilon, 200) / np.linalg.norm(noise, axis=0)
