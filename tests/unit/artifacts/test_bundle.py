@@ -404,7 +404,7 @@ def foreign(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 
 def shift(batch: TokenBatch) -> TokenBatch:
-    """The same batch with one word another."""
+    """Copy a batch and change one word."""
     return replace(batch, ids=np.where(np.arange(len(batch.ids)) == 7, 3 - batch.ids % 2, batch.ids).astype(np.int32))
 
 
