@@ -95,7 +95,7 @@ class Lake:
     def spent(self) -> dict[str, int]:
         sums: dict[str, int] = {}
         for row in self.entries():
-            if row["kind"] == "reset":
+            if row["kind"] in ("reset", "table"):
                 continue
             sums[row["record_id"]] = sums.get(row["record_id"], 0) + row["spent_tokens"]
         return sums

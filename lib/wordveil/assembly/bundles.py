@@ -234,10 +234,12 @@ class PublishedFacts:
     """Facts of a bundle that a manifest repeats.
 
     ``recovery``: what an attacker recovers, or None. ``topics``: what symbols of whole texts mean, by number.
+    ``responses``: as :attr:`wordveil.mechanisms.base.Mechanism.responses`.
     """
 
     recovery: Recovery | None = None
     topics: tuple[dict[str, str], ...] = ()
+    responses: int | None = None
 
 
 def find_facts(config: Config, fingerprint: str) -> PublishedFacts:
@@ -246,7 +248,8 @@ def find_facts(config: Config, fingerprint: str) -> PublishedFacts:
         bundle = find_bundle(config)
         # Weights that the private corpus trained recover words of it: that is not published.
         if bundle is not None and bundle.fingerprint == fingerprint and not bundle.mechanism.private_weights:
-            return PublishedFacts(bundle.recovery, bundle.topics.describe() if bundle.topics else ())
+            topics = bundle.topics.describe() if bundle.topics else ()
+            return PublishedFacts(bundle.recovery, topics, bundle.mechanism.responses)
     return PublishedFacts()
 
 

@@ -73,5 +73,5 @@ def load_evaluation(config: Config) -> EvaluationContext:
 
 def load_attackers(config: Config) -> EvaluationContext | None:
     """Load the context for the gate's rules on attacks, which takes a second, or return None without such a rule."""
-    rules = config.gate.rules
+    rules = config.rules
     return None if rules.attack_to_chance is None and rules.linked is None else load_evaluation(config)

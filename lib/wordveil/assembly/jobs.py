@@ -12,6 +12,8 @@ from wordveil.crypto.keys import MasterKey, load_key
 from wordveil.errors import ConfigError
 from wordveil.input.source import Source
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.events import price
+from wordveil.privacy.table import TableTerms
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.release.budgets import Budget, ReleaseFacts, find_budget_faults
 from wordveil.text.slots import NgramModel
@@ -46,6 +48,16 @@ def load_materials(config: Config, work: BuildContext) -> Materials:
     key = load_key(config.key.file, config.key.env)
     bundle = ready_bundle(config, work)
     return Materials(key, bundle, find_ngrams(config.text), config.spark.bundle)
+
+
+def find_table_terms(config: Config, settings: RecordSettings, bundle: Bundle) -> TableTerms | None:
+    """Return the terms of a shuffled table, or None for another one."""
+    if (shuffle := config.output.shuffle) is None:
+        return None
+    local = price(release_terms(settings, bundle), 1).epsilon_pure
+    assert local is not None  # the configuration is refused otherwise
+    symbols = bundle.mechanism.responses if settings.policy.n_max == 1 else None
+    return TableTerms(local, symbols, shuffle.epsilon, shuffle.delta)
 
 
 def load_release_job(config: Config, work: BuildContext) -> ReleaseJob:

@@ -34,7 +34,7 @@ class RunReport:
     version stays released. ``recovery``: the share of single words that an attacker recovers, as
     :class:`wordveil.privacy.recovery.Recovery` writes it, or None. ``padding_as_words``: the share of padding that
     becomes words, by the mechanism's law, so that it reveals nothing of the texts; None if none is drawn or the law is
-    unknown.
+    unknown. ``table``: of a shuffled table, :class:`wordveil.privacy.table.TablePrivacy` as plain values.
     """
 
     run_id: str
@@ -67,6 +67,7 @@ class RunReport:
     input_version: int | None = None
     recovery: dict[str, Any] | None = None
     padding_as_words: float | None = None
+    table: dict[str, Any] | None = None
 
     @property
     def unknown_rate(self) -> float | None:
@@ -101,6 +102,7 @@ def make_report(
     notes: tuple[str, ...] = (),
     changes: str = "all",
     input_version: int | None = None,
+    table: dict[str, Any] | None = None,
 ) -> RunReport:
     """Make the report of a run under ``settings``, from its ``counts`` (:mod:`wordveil.spark.sanitise.counts`).
 
@@ -123,6 +125,7 @@ def make_report(
         notes=(*bundle.manifest["notes"], *notes),
         changes=changes,
         input_version=input_version,
+        table=table,
         recovery=bundle.recovery.to_dict() if bundle.recovery else None,
         padding_as_words=None
         if bundle.topics

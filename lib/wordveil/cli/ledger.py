@@ -20,7 +20,7 @@ from wordveil.cli.options import (
 )
 from wordveil.cli.output import ResultTable, print_csv_rows, print_json_rows, print_note, print_rows, show_status
 from wordveil.cli.scaffold import Call, command
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import ConfigError, Fault, usage_error
 from wordveil.release.budgets import PURE, Budget, count_runs_left
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ def ledger(
     rows: Annotated[
         bool, Option("--rows", help="Show one row for each context: what was drawn, and what is reserved.")
     ] = False,
+    tables: Annotated[
+        bool,
+        Option("--tables", help="Show what each publication of a shuffled release is for a record that it publishes."),
+    ] = False,
     as_csv: Annotated[
         bool, Option("--csv", rich_help_panel="Output", help="Print the rows as CSV on standard output.")
     ] = False,
@@ -81,6 +85,13 @@ def ledger(
     start = prepare_session(settings, is_short=True) if settings else prepare_plain_session(jars, is_short=True)
     location = settings.ledger.path if settings and settings.ledger else path or ""
     selection = ledger_report.Selection(release, author, record)
+    if tables:
+        if rows or author or record:
+            raise usage_error("--tables", "", "lists publications. Remove --rows, --author and --record.")
+        with job_errors("nothing was changed"):
+            found = ledger_report.list_tables(start(), location, release)
+        _print_tables(found[:limit], as_json=call.as_json, as_csv=as_csv)
+        return
     is_partial = selection.cuts(by.value)
     with job_errors("nothing was changed"):
         with show_status() as progress:
@@ -111,6 +122,21 @@ def ledger(
             print_note(
                 f"at the mean rate of the {runs:,} runs so far, the first row reaches its limit in {more:,} more."
             )
+
+
+def _print_tables(tables: list[dict[str, Any]], *, as_json: bool, as_csv: bool) -> None:
+    names = ["release", "publication", "rows", "local_epsilon", "epsilon", "delta", "epsilon_sum", "delta_sum"]
+    if as_json:
+        print_json_rows(iter(tables))
+    elif as_csv:
+        print_csv_rows(iter(tables), names)
+    else:
+        shown = ResultTable("Published tables, nats for each record")
+        for name in names:
+            shown.add_column(name.replace("_", " "), justify="left" if name in ("release", "rows") else "right")
+        for row in tables:
+            shown.add_row(*(_cell(name, row[name], unbounded=False) for name in names))
+        print_rows(shown)
 
 
 def _settings(

@@ -66,6 +66,15 @@ def plan(
         bool,
         Option("--compare", help="Show --text under each mechanism, at equal keep-rate and at equal pure epsilon."),
     ] = False,
+    rows: Annotated[
+        int | None,
+        Option(
+            "--rows",
+            min=1,
+            metavar="N",
+            help="Show the epsilon of a shuffled table whose smallest group has N rows, a number that is public.",
+        ),
+    ] = None,
     has_records: Annotated[
         bool,
         Option(
@@ -86,6 +95,8 @@ def plan(
 
     config = call.config
     check_text(text, compare=compare, against=against)
+    if rows and not config.output.shuffle:
+        raise usage_error("--rows", str(rows), "is for a shuffled table. Set output.shuffle, or remove it.")
     if config.mechanism.mechanism.draws_texts:
         _refuse_words(config.mechanism.name, compare=compare, against=against)
     find = find_once(config)
@@ -106,7 +117,9 @@ def plan(
     with show_status() as progress:
         progress("reading the schema")
         session = prepare_session(config, is_short=True)
-        planned = make_plan(config, session, params=call.params, look=has_records, find=find, find_trials=find_trials)
+        planned = make_plan(
+            config, session, params=call.params, look=has_records, rows=rows, find=find, find_trials=find_trials
+        )
         preview = make_preview(request, session, progress, params=call.params)
         planned = _add_sampled(planned, preview, find_trials, config, session)
     parts = {"sentence": sentence if text else None, "text_distance": apart}

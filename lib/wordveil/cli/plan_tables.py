@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from wordveil.cli import tables
 from wordveil.cli.output import ResultTable, print_note, print_rows, print_table
@@ -125,6 +125,8 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         facts[f"epsilon of a {plan.unit if is_whole else 'token'}"] = number(plan.epsilon_bound / plan.tokens)
     if plan.delta:
         facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
+    if plan.table:
+        facts |= _promise_facts(plan.table)
     for scope in plan.fitting | plan.runs_left:
         admits = [f"admits {plan.fitting[scope]:,} {_FITTING[scope]}"] if scope in plan.fitting else []
         lasts = [f"lasts {plan.runs_left[scope]:,} more runs at their mean rate"] if scope in plan.runs_left else []
@@ -135,6 +137,16 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         facts["records to read"] = "some" if plan.has_records else "none"
     if hidden and plan.output_words and not is_whole:
         facts |= tables.length_facts(plan.output_words)
+    return facts
+
+
+def _promise_facts(table: Mapping[str, Any]) -> dict[str, str]:
+    """Make the rows about a shuffled table."""
+    least = table["least_rows"]
+    groups = f"in each group of kept columns, {least:,} rows or more" if least else "no table has enough rows"
+    facts = {"table": f"epsilon {table['epsilon']:g} for each record at delta {table['delta']:g}: {groups}"}
+    if table["rows"]:
+        facts["table of --rows"] = f"epsilon {table['epsilon_of_rows']:.4g} by {table['rows']:,} rows"
     return facts
 
 

@@ -6,10 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.output import ResultTable, print_note, print_rows, print_table
-from wordveil.cli.tables import ALONE_NOTE, number, price_epsilon, recovery_facts, show_figure, show_reasons, show_value
+from wordveil.cli.tables import (
+    ALONE_NOTE,
+    number,
+    price_epsilon,
+    recovery_facts,
+    show_figure,
+    show_reasons,
+    show_value,
+    table_facts,
+)
 from wordveil.errors import GateError
 from wordveil.privacy.guarantees import TEXTS
 from wordveil.privacy.recovery import Recovery
+from wordveil.privacy.table import TablePrivacy
 
 if TYPE_CHECKING:
     from wordveil.assembly.run_report import RunReport
@@ -70,6 +80,7 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         else "nothing released",
         "pure epsilon": _show_span(report.epsilon_pure) if report.epsilon_pure else pure,
         **({"delta a record": f"{report.delta:.3g} at most"} if report.delta else {}),
+        **(table_facts(TablePrivacy.from_dict(report.table)) if report.table else {}),
         **recovery_facts(Recovery.from_dict(report.recovery) if report.recovery else None),
         "exposes": ", ".join(report.exposes) or "nothing",
         "speed": f"{report.tokens_per_second:,.0f} {unit}s a second, {report.seconds:.1f} s: the whole job",
@@ -159,6 +170,7 @@ def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
         "files": len(manifest.snapshot.files),
         "relation": str(manifest.relation),
         "exposes": ", ".join(manifest.exposes) or "nothing",
+        **({"epsilon_table": max(table.epsilon for table in manifest.tables)} if manifest.tables else {}),
         "created": manifest.created,
         "recovery": manifest.recovery.to_dict() if manifest.recovery else None,
         "manifest_sha256": verified.manifest_sha256,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wordveil.cli.output import ResultTable
 from wordveil.privacy.guarantees import CORPUS_METRIC, TEXTS
 from wordveil.privacy.recovery import PriorRecovery, Recovery
+from wordveil.privacy.table import TablePrivacy
 from wordveil.report.values import show_recovered, show_share
 from wordveil.text.choices import DrawnUnit
 
@@ -224,6 +225,15 @@ def price_plan(plan: Plan) -> str:
     if mechanism.priced:
         return f"{plan.epsilon:g} of {mechanism.priced}"
     return price_epsilon(plan.epsilon, plan.metric or ("discrete" if mechanism.is_pure else ""))
+
+
+def table_facts(table: TablePrivacy) -> dict[str, str]:
+    """Make the row of a shuffled table."""
+    where = "rows" if table.groups == 1 else f"rows, the smallest of {table.groups:,} groups"
+    return {
+        "table": f"epsilon {table.epsilon:.4g} for each record at delta {table.delta:g}, by {table.rows:,} {where}; "
+        f"{table.local_epsilon:.4g} for who can tell which row is a record's"
+    }
 
 
 def recovery_facts(recovery: Recovery | None) -> dict[str, str]:

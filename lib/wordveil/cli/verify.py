@@ -53,6 +53,15 @@ def verify(
             "publication that somebody has put back passes.",
         ),
     ] = 0,
+    table_epsilon: Annotated[
+        float | None,
+        Option(
+            "--max-epsilon-table",
+            min=0,
+            metavar="E",
+            help="The largest epsilon that the rows of a shuffled table may have for one record.",
+        ),
+    ] = None,
     jars: JarsOption = None,
     *,
     on_spark: Annotated[
@@ -71,9 +80,8 @@ def verify(
     Example: `wordveil verify --table published/reviews --public-key 6f1c... --at-least 12`
     """
     with show_status() as progress:
-        verified, reader = _verify(
-            table, manifest, public_key, at_least, jars=jars, on_spark=on_spark, progress=progress
-        )
+        checks = (manifest, public_key, at_least, table_epsilon)
+        verified, reader = _verify(table, *checks, jars=jars, on_spark=on_spark, progress=progress)
     facts = verified_facts(verified, pinned=public_key is not None)
     shown = {name: value for name, value in facts.items() if name not in ("pinned", "recovery")}
     shown |= recovery_facts(verified.manifest.recovery) if verified.manifest.recovery else {}
@@ -90,6 +98,7 @@ def _verify(
     manifest: str | None,
     public_key: str | None,
     at_least: int,
+    table_epsilon: float | None,
     *,
     jars: str | None,
     on_spark: bool,
@@ -112,7 +121,7 @@ def _verify(
     elif not (reason := find_obstacle(table) or find_obstacle(manifest or "")):
         progress("hashing files")
         try:
-            return verify_table(LakeTable(table), manifest, public_key, at_least), "deltalake"
+            return verify_table(LakeTable(table), manifest, public_key, at_least, table_epsilon), "deltalake"
         except UnusualTableError as error:
             reason = f"deltalake does not show all that readers of this table see ({error})."
     if not has_spark:
@@ -122,4 +131,4 @@ def _verify(
     progress("starting Spark")
     spark = prepare_plain_session(jars)()
     progress("hashing files")
-    return verify_by_spark(spark, table, manifest, public_key, at_least), "spark"
+    return verify_by_spark(spark, table, manifest, public_key, at_least, table_epsilon), "spark"

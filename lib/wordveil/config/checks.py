@@ -19,6 +19,7 @@ from wordveil.config.schema import (
     LedgerSection,
     OutputSection,
     Section,
+    ShuffleSection,
     SparkSection,
     StreamSection,
     TextSection,
@@ -30,7 +31,7 @@ from wordveil.input.formats import find_source_faults
 from wordveil.input.locations import SCHEME, find_directory, overlaps
 from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
-from wordveil.privacy.relations import column_exposure
+from wordveil.privacy.relations import Relation, column_exposure
 from wordveil.records.paths import read_path
 from wordveil.records.schema import SYMBOLS
 from wordveil.release.budgets import STALE, ReleaseFacts, find_budget_faults
@@ -117,6 +118,8 @@ def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
         for name, problem in find_context_faults(mechanism.name, DraftPolicy(**chosen)):
             yield Fault(f"text.{name}", str(chosen[name]), problem)
     yield from _corpus_faults(mechanism, sections)
+    if sections.output and sections.output.shuffle:
+        yield from _shuffle_faults(mechanism, sections, sections.output.shuffle)
 
 
 def find_place_faults(setting: str, texts: str, places: Mapping[str, str | None]) -> Iterator[Fault]:
@@ -180,6 +183,36 @@ def _corpus_faults(mechanism: type[Mechanism[Any]], sections: Sections) -> Itera
             yield Fault(name, shown_value(place), f"{problem} Name a path without a scheme.")
 
 
+def _shuffle_faults(mechanism: type[Mechanism[Any]], sections: Sections, shuffle: ShuffleSection) -> Iterator[Fault]:
+    """List settings under which a shuffled table has no bound, or none below the loss of a record's own draw."""
+    written, text = sections.mechanism, sections.text
+    where, advice = "output.shuffle", "Set text: {profile: passages} and mechanism.name: passages."
+    if not mechanism.is_pure or written.get("corpus") == "private":
+        problem = f"needs a mechanism with one pure loss for a record, and {mechanism.name} has none here. {advice}"
+        yield Fault(where, "", problem)
+        return
+    if text and sections.input:
+        source = sections.input.source()
+        chosen = DraftPolicy(**text.chosen_settings(source.texts))
+        tokens, price = chosen.n_max, written.get("epsilon")
+        if tokens is None or chosen.relation is not Relation.ANY_TEXT:
+            problem = (
+                f"needs a loss that holds between any two texts, and here it holds for {chosen.relation}. {advice}"
+            )
+            yield Fault(where, "", problem)
+        elif isinstance(price, int | float) and shuffle.epsilon >= tokens * price:
+            problem = (
+                f"is not below {tokens * price:g}, the loss of a record's own draws ({tokens:,} of {price:g}): to "
+                "shuffle the rows adds nothing. Set less; below 1 is usual for published tables."
+            )
+            yield Fault(f"{where}.epsilon", f"{shuffle.epsilon:g}", problem)
+    if sections.budgets and sections.budgets.on_exceeded == "keep_last":
+        problem = (
+            "keep_last marks rows of edited records, and output.shuffle draws a record once. Set quarantine or fail."
+        )
+        yield Fault("budgets.on_exceeded", "", problem)
+
+
 def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
     """List training without pairs to train on, and an embedding instead of the pairs that training needs."""
     pairs = mechanism.get("embedding_format") == HYPERNYMS
@@ -215,9 +248,13 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
             if fold_name(name) == STALE:
                 problem = "is what budgets.on_exceeded: keep_last adds. Rename the column in a view of the input."
                 yield Fault("input", name, problem)
+    if gate and gate.table_epsilon is not None and output.shuffle is None:
+        problem = "is of a shuffled table. Set output.shuffle, or remove it."
+        yield Fault("gate.table_epsilon", f"{gate.table_epsilon:g}", problem)
     if gate:
         columns = (column_exposure(name) for name in source.keep)
-        form = output_exposes(output.order, is_release=True, budget=budget, n_max=policy.n_max)
+        shuffled = output.shuffle is not None
+        form = output_exposes(output.order, is_release=True, budget=budget, n_max=policy.n_max, is_shuffled=shuffled)
         shown = (*policy.exposes, *source.shown, *form, *columns)
         yield from find_gate_faults(gate.exposes, lambda: gate.rules, policy.relation, shown)
 

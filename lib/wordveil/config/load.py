@@ -41,7 +41,7 @@ from wordveil.privacy.relations import Relation
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.release.budgets import PURE, Budget
-from wordveil.release.rules import output_exposes
+from wordveil.release.rules import GateRules, output_exposes
 from wordveil.scores.methods import ENCODERS
 from wordveil.text.policy import TextPolicy
 
@@ -121,13 +121,26 @@ class Config(Section):
     def form_shown(self) -> tuple[str, ...]:
         """Exposures of the output by its form and by its budgets."""
         return output_exposes(
-            self.output.order, is_release=self.output.format == "delta", budget=self.budget, n_max=self.policy.n_max
+            self.output.order,
+            is_release=self.output.format == "delta",
+            budget=self.budget,
+            n_max=self.policy.n_max,
+            is_shuffled=self.output.shuffle is not None,
         )
+
+    @cached_property
+    def rules(self) -> GateRules:
+        """Rules of the gate, with that of ``output.shuffle``."""
+        rules, shuffle = self.gate.rules, self.output.shuffle
+        if shuffle is None:
+            return rules
+        limits = (limit for limit in (shuffle.epsilon, rules.table_epsilon) if limit is not None)
+        return replace(rules, table_epsilon=min(limits))
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
         """Exposures of the release in addition to the policy's and to kept columns."""
-        return self.form_shown + self.gate.rules.shown + self.source.shown
+        return self.form_shown + self.rules.shown + self.source.shown
 
     @property
     def relation(self) -> Relation:

@@ -289,6 +289,20 @@ class KeySection(Section):
             yield Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run.")
 
 
+class ShuffleSection(Section):
+    """Rows without ids, in a secret random order: what everyone who sees the table learns of one record at most.
+
+    Neither number has a default.
+    """
+
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    """The epsilon of the table for each record, in nats, less than the loss of its own draw. From it follows the least
+    number of rows of a group of equal kept columns (``wordveil plan`` prints it).
+    """
+    delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+    """The delta of the table, far below one over its number of rows."""
+
+
 class OutputSection(Section):
     """The table that the job writes."""
 
@@ -322,6 +336,18 @@ class OutputSection(Section):
     ``input``: rows are in the order in which Spark reads them, without a shuffle. That order shows the sizes of the
     texts, and ``exposes`` then says ``layout``. Changes no row.
     """
+    shuffle: ShuffleSection | None = None
+    """Publish rows without ids, in an order by a secret key that is thrown away. A job draws with such a key too. A
+    release draws each record once and only adds rows: later edits are not drawn. Kept columns are public groups.
+    """
+
+    def find_faults(self) -> Iterable[Fault]:
+        """List settings that contradict ``shuffle``."""
+        if self.shuffle and self.order == "input":
+            yield Fault("output.order", "input", "contradicts output.shuffle, whose order is secret. Remove it.")
+        if self.shuffle and self.format == "parquet" and not self.public_only:
+            problem = "must be true with output.shuffle: the other rows and columns have ids. Set it."
+            yield Fault("output.public_only", "false", problem)
 
 
 class LedgerSection(Section):
@@ -388,6 +414,7 @@ class GateSection(Section):
     unchanged_rate: Rate | None = None
     attack_to_chance: Ratio | None = None
     linked: Rate | None = None
+    table_epsilon: EpsilonLimit | None = None
     audited: Annotated[list[Literal["bundle", "release"]], Field(min_length=1)] | None = None
 
     @property

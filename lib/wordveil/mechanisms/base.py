@@ -180,6 +180,10 @@ class Mechanism(ABC, Generic[Settings]):
     stays_fast: ClassVar[bool] = False
     """Whether :meth:`stays_at` takes hardly more time for all words than for a few."""
 
+    responses: int | None = None
+    """Number of symbols if the draw is randomised response over them: the input's own with one probability, each other
+    with another (Warner 1965). It is known of draws whose shuffled tables have a tighter bound for that.
+    """
     private_weights: str = ""
     """Identifier of weights trained on the private corpus, 64 hexadecimal digits that reveal nothing of them; or ""."""
     search: str = "exact"

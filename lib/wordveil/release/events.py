@@ -14,6 +14,10 @@ from wordveil.release.budgets import Budget
 
 INTENT, FINISHED, ABANDONED, REFUSED = "intent", "finished", "abandoned", "refused"
 GATE, PUBLISHED, PURGED, VACUUMED, FROZEN = "gate", "published", "purged", "vacuumed", "frozen"
+ADDING = "adding"
+"""Event of a publication that begins to add rows to a shuffled table."""
+SHUFFLED = "shuffled"
+"""Value of the fixed term ``rows`` of a release whose records are drawn once and published without ids."""
 _ROW_COUNTS = ("records", "withdrawn", "corrected", "stale")
 """Counts that a run reports of the rows that it drew or copied."""
 # State of a run by the last of these events.
@@ -75,6 +79,11 @@ class Intent:
     def slice(self) -> str:
         """Description of the slice that the run reads: equal texts for equal slices."""
         return json.dumps([self.source, self.where, self.params], sort_keys=True)
+
+    @property
+    def draws_once(self) -> bool:
+        """True if a record that was released is never drawn again."""
+        return self.terms.fixed.get("rows") == SHUFFLED
 
     @property
     def budget(self) -> Budget | None:

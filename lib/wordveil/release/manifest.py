@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from wordveil.crypto.keys import encode_public_key
 from wordveil.errors import ReleaseError
 from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Exposure, Relation
+from wordveil.privacy.table import TablePrivacy
 from wordveil.release.rules import GateResult, Kind
 
 FORMAT_VERSION = 3
@@ -79,7 +80,8 @@ class Manifest:
     ``recovery``: what an attacker recovers of single words, a function of public data alone, or None. ``writers``:
     ``one`` if the owner states that one process at a time wrote to the release and its ledger; otherwise the document
     lacks it. ``topics``: what the numbers of the column ``symbols`` mean, by number: passage and keywords; empty, and
-    absent from the document, unless symbols stand for whole texts.
+    absent from the document, unless symbols stand for whole texts. ``tables``: of a shuffled release, what each
+    addition of rows is for each of its records; otherwise empty, and absent from the document.
 
     Raises :class:`ValueError` if something must not be published, cannot be signed, or names a file outside the table.
     """
@@ -106,6 +108,7 @@ class Manifest:
     recovery: Recovery | None = None
     writers: str | None = None
     topics: tuple[Mapping[str, str], ...] = ()
+    tables: tuple[TablePrivacy, ...] = ()
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
@@ -133,6 +136,9 @@ class Manifest:
             del values["writers"]
         if not self.topics:
             del values["topics"]
+        values["tables"] = [asdict(added) for added in self.tables]
+        if not self.tables:
+            del values["tables"]
         table = vars(values.pop("snapshot"))
         files = [file._asdict() for file in sorted(self.snapshot.files, key=lambda file: file.path)]
         recovery = self.recovery.to_dict() if self.recovery else None
@@ -153,6 +159,7 @@ class Manifest:
                     "exposes": tuple(values["exposes"]),
                     "gate": tuple(values["gate"]),
                     "topics": tuple(values.get("topics", ())),
+                    "tables": tuple(TablePrivacy.from_dict(added) for added in values.get("tables", ())),
                     "recovery": None if values["recovery"] is None else Recovery.from_dict(values["recovery"]),
                     "snapshot": Snapshot(
                         **{

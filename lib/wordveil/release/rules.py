@@ -26,11 +26,14 @@ def is_exposure(name: str) -> bool:
     return name in list(Exposure) or (name.startswith("column:") and name != "column:")
 
 
-def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max: int | None) -> tuple[str, ...]:
+def output_exposes(
+    order: str, *, is_release: bool, budget: Budget | None, n_max: int | None, is_shuffled: bool = False
+) -> tuple[str, ...]:
     """List what an output exposes by its order, and a release by following its input and refusing records.
 
     ``order``: ``hashed`` or ``input``. ``is_release``: the output follows its input, and is no table of one job.
     ``budget``: the limits, if any. ``n_max``: the public number of tokens of a record; None if the length is visible.
+    ``is_shuffled``: rows have no ids and are only added, so that they show neither edits nor withdrawals.
     """
     if not is_release:
         return ORDER_EXPOSES[order]
@@ -38,7 +41,8 @@ def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max
     # costs of visible lengths are finite but for any text.
     follows = n_max is None or bool(budget and budget.author is not None and budget.relation is not Relation.ANY_TEXT)
     refused = (str(Exposure.PRESENCE),) if budget and budget.limits and follows else ()
-    return (*ORDER_EXPOSES[order], str(Exposure.EDITED), str(Exposure.WITHDRAWN), *refused)
+    follows_input = () if is_shuffled else (str(Exposure.EDITED), str(Exposure.WITHDRAWN))
+    return (*ORDER_EXPOSES[order], *follows_input, *refused)
 
 
 Value = float | int | str | tuple[str, ...]
@@ -68,7 +72,8 @@ class Measured:
     text. ``attack_to_chance``: the accuracy of the best adaptive attacker on authors, at the upper end of its 95%
     interval, divided by the chance level; None also if too few authors or records were measured to show an attack above
     the bound. ``linked``: the share of the records of ``evaluation`` that the best attacker links to their originals,
-    at the upper end of its 95% interval. ``audited``: the kinds of audits that passed for the release as it is made.
+    at the upper end of its 95% interval. ``table_epsilon``: of the rows that wait for a shuffled publication, by the
+    smallest group. ``audited``: the kinds of audits that passed for the release as it is made.
     """
 
     relation: Relation | None = None
@@ -86,6 +91,7 @@ class Measured:
     unchanged: int | None = None
     attack_to_chance: float | None = None
     linked: float | None = None
+    table_epsilon: float | None = None
     audited: tuple[str, ...] | None = None
 
 
@@ -110,6 +116,7 @@ class GateRules:
     unchanged_rate: float | None = None
     attack_to_chance: float | None = None
     linked: float | None = None
+    table_epsilon: float | None = None
     audited: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -258,6 +265,13 @@ RULES = {
         _at_most,
         "The best attacker who holds the originals links at most this share of up to 2,000 records, under "
         "`passages` of up to 10,000, to the right one, even at the upper end of its 95% interval.",
+    ),
+    "table_epsilon": Rule(
+        Kind.OUTPUT_ONLY,
+        attrgetter("table_epsilon"),
+        _at_most,
+        "The rows that are added are at most this epsilon for each record, at ``output.shuffle.delta``, by the number "
+        "of rows of the smallest group. Set by ``output.shuffle.epsilon``; rows that fail it wait for more.",
     ),
     "audited": Rule(
         Kind.PUBLIC,

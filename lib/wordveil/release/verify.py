@@ -169,14 +169,19 @@ class Verified:
 
 
 def verify_table(
-    table: PublishedTable, manifest: str | None = None, public_key: str | None = None, at_least: int = 0
+    table: PublishedTable,
+    manifest: str | None = None,
+    public_key: str | None = None,
+    at_least: int = 0,
+    table_epsilon: float | None = None,
 ) -> Verified:
     """Check a published table against its manifest, without key or configuration.
 
     ``manifest``: the path of the manifest; None: the one inside the table. ``public_key``: the release's public key, 64
     hexadecimal digits, from another source than the table; None: any key will do. ``at_least``: the smallest number of
-    the publication; nothing else reveals an older table that was put back. Raises :class:`ReleaseError` with the
-    differences if the table is not the one that was signed.
+    the publication; nothing else reveals an older table that was put back. ``table_epsilon``: the largest epsilon for a
+    record of a shuffled table; such a table's figures are computed again in any case. Raises :class:`ReleaseError` with
+    the differences if the table is not the one that was signed.
     """
     file = manifest or f"{table.path}/{MANIFEST}"
     text = table.read_text(file)
@@ -194,8 +199,29 @@ def verify_table(
             f"publication = {signed.publication}: is older than {at_least}, which you have seen. Somebody has put an "
             "older table back: what was withdrawn since may be in it. Do not use it; ask its owner to publish again."
         )
+    _check_tables(table, signed, table_epsilon)
     compare_with(table, signed)
     return Verified(signed, hash_text(text))
+
+
+def _check_tables(table: PublishedTable, signed: Manifest, table_epsilon: float | None) -> None:
+    """Raise :class:`ReleaseError` if the figures of a shuffled table do not follow, or are above ``table_epsilon``."""
+    where = f"table {table.path}:"
+    if table_epsilon is not None and not signed.tables:
+        raise ReleaseError(f"{where} is not shuffled, so it has no epsilon of the table (output.shuffle).")
+    if signed.tables and sum(added.records for added in signed.tables) != signed.snapshot.records:
+        raise ReleaseError(f"{where} has {signed.snapshot.records:,} rows, and its manifest accounts for others.")
+    for added in signed.tables:
+        if not added.is_true():
+            raise ReleaseError(
+                f"{where} epsilon {added.epsilon:g} at delta {added.delta:g} does not follow from a smallest group of "
+                f"{added.rows:,} rows that lose {added.local_epsilon:g} each. Ask its owner."
+            )
+        if table_epsilon is not None and added.epsilon > table_epsilon:
+            raise ReleaseError(
+                f"{where} epsilon {added.epsilon:g} of one addition of rows is above {table_epsilon:g}, the most that "
+                "you accept."
+            )
 
 
 def compare_with(table: PublishedTable, signed: Manifest) -> None:

@@ -390,6 +390,53 @@ def test_column_called_stale_contradicts_a_release_adding_one():
     assert any("Stale" in fault and "keep_last" in fault for fault in told)
 
 
+SHUFFLED: dict[str, Any] = {
+    "mechanism": {"name": "passages", "embedding": "demo", "epsilon": 5.0, "passages": "wordnet", "clusters": 37},
+    "text": {"profile": "passages"},
+    "output": {"path": "/lake/out", "public_only": True, "shuffle": {"epsilon": 0.5, "delta": 1e-8}},
+}
+
+
+def shuffled(**sections: dict[str, Any]) -> dict[str, Any]:
+    made = {name: {**SHUFFLED.get(name, {}), **sections.get(name, {})} for name in {**SHUFFLED, **sections}}
+    made["mechanism"]["public"] = True
+    return {**base(), **made}
+
+
+@pytest.mark.parametrize(
+    ("sections", "words"),
+    [
+        ({"output": {"order": "input"}}, "output.order = input: contradicts output.shuffle"),
+        ({"output": {"public_only": False}}, "output.public_only = false: must be true with output.shuffle"),
+        ({"output": {"shuffle": {"delta": 1e-8}}}, "output.shuffle.epsilon: is required"),
+        ({"output": {"shuffle": {"epsilon": 0.5, "delta": 1.0}}}, "output.shuffle.delta = 1.0: should be less than 1"),
+        ({"output": {"shuffle": {"epsilon": 5.0, "delta": 1e-8}}}, "is not below 5, the loss of a record's own draws"),
+        (
+            {"mechanism": {"name": "exponential", "epsilon": 1.0, "passages": None}},
+            "needs a mechanism with one pure loss",
+        ),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_a_shuffled_table_cannot_be_is_named(sections: dict[str, Any], words: str):
+    parse_config(shuffled(), "job.yaml")
+    assert any(words in fault for fault in faults(shuffled(**sections))), faults(shuffled(**sections))
+
+
+def test_a_shuffled_release_shows_no_edits_and_gates_its_table():
+    output = {"path": "/lake/out", "format": "delta", "public_only": False, "shuffle": {"epsilon": 0.5, "delta": 1e-8}}
+    ledger, source = {"path": "/lake/ledger"}, {**base()["input"], "format": "delta"}
+    settings = shuffled(output=output, ledger=ledger, input=source)
+    config = parse_config(settings, "job.yaml")
+    assert not {"edited", "withdrawn"} & set(config.shown)
+    assert config.rules.table_epsilon == 0.5
+    budget = {"unit": "pure", "relation": "any_text", "record": 10.0, "on_exceeded": "keep_last"}
+    told = faults({**settings, "budgets": budget})
+    assert any("keep_last marks rows of edited records" in fault for fault in told)
+    told = faults(released(gate={"table_epsilon": 1.0}))
+    assert any("gate.table_epsilon = 1: is of a shuffled table" in fault for fault in told)
+
+
 @pytest.mark.parametrize(
     ("stream", "source", "words"),
     [

@@ -180,6 +180,11 @@ class Passages(ClusterDraws[PassagesSettings]):
         guarantee = WordGuarantee(Metric(TEXTS, sha256(b"blind").hexdigest()), 0.0, 0.0, diameter=1.0)
         return MechanismArtifact(self._parameters, alike, guarantee)
 
+    @property
+    def responses(self) -> int:  # type: ignore[override]
+        # The subjects, and empty.
+        return int(self._parameters["counts"][0]) + 1
+
     @cached_property
     def encoder(self) -> TextEncoder:
         if "model" in self._parameters:

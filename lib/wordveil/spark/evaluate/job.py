@@ -61,6 +61,11 @@ def evaluate_output(
     :class:`PlatformError` if a package is missing.
     """
     check_params(config.source.where, params)
+    if config.output.shuffle:
+        raise InputError(
+            f"output.path = {config.output.path}: the rows of a shuffled table have no ids, so none can be laid beside "
+            "its original. Write a table with ids from the same bundle elsewhere, and measure that."
+        )
     context = load_evaluation(config)
     progress("starting Spark")
     spark = session()

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from wordveil.assembly.bundles import FindBundle, find_once
+from wordveil.assembly.jobs import find_table_terms
 from wordveil.config.load import Config
 from wordveil.config.schema import SparkSection
 from wordveil.errors import BundleError
@@ -22,6 +23,7 @@ from wordveil.measures.recovery import draw_publicly, find_laws
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.privacy.events import ReleaseTerms, price
+from wordveil.privacy.table import TableTerms
 from wordveil.records.sanitiser import compose, release_terms
 from wordveil.release.budgets import PURE, Budget, count_fitting
 from wordveil.spark.input.local_schema import read_local_schema
@@ -49,7 +51,9 @@ class Plan:
     word by word. Without a bundle prices, ``recovery`` and ``linkage`` are None and ``output_words`` is empty.
     ``fitting``: the number of records of the public length, or versions of one, that each limit of a pure budget
     admits, by scope. ``runs_left``: the number of further runs that each limit lasts at the mean rate so far, if the
-    ledger was read. ``unit``: what a token is: a word, or a whole text.
+    ledger was read. ``unit``: what a token is: a word, or a whole text. ``table``: of a shuffled table the promise, the
+    ``least_rows`` of a group that it takes (None: more than any table has), and the ``epsilon_of_rows`` of ``rows``, if
+    given.
     """
 
     release: str
@@ -77,6 +81,7 @@ class Plan:
     fitting: dict[str, int] = field(default_factory=dict)
     runs_left: dict[str, int] = field(default_factory=dict)
     unit: str = DrawnUnit.WORD
+    table: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -90,12 +95,14 @@ def make_plan(
     *,
     params: Mapping[str, str] = NO_PARAMS,
     look: bool = False,
+    rows: int | None = None,
     find: FindBundle | None = None,
     find_trials: FindTrials | None = None,
 ) -> Plan:
     """Check the configuration against the input's schema and price the public maximum length.
 
-    ``params``: those of ``input.where``. ``look``: also look for one record that the run would read. Spark starts only
+    ``params``: those of ``input.where``. ``look``: also look for one record that the run would read. ``rows``: a number
+    of rows of the smallest group of a shuffled table. Spark starts only
     to look, or if it alone can read the schema. ``find``, ``find_trials``: find the bundle and the trials of linkage,
     if a command has other uses of them. Raises :class:`WordveilError`.
     """
@@ -145,7 +152,15 @@ def make_plan(
         linkage=trials.forecast(_lengths(policy)) if bundle and (trials := find_trials()) else None,
         unit=policy.unit,
         fitting=_count_fitting(config.budget, terms) if terms else {},
+        table=_plan_table(find_table_terms(config, settings, bundle), rows) if bundle else None,
     )
+
+
+def _plan_table(terms: TableTerms | None, rows: int | None) -> dict[str, Any] | None:
+    if terms is None:
+        return None
+    reached = terms.measure(rows).epsilon if rows else None
+    return {**asdict(terms), "least_rows": terms.find_least_rows(), "rows": rows, "epsilon_of_rows": reached}
 
 
 def _lengths(policy: TextPolicy) -> Sequence[int]:

@@ -215,18 +215,18 @@ class DeltaTable:
         writer = rows.write.mode("overwrite").option("partitionOverwriteMode", "static").option("mergeSchema", "true")
         return self._write(writer.option("replaceWhere", where) if where else writer, records_per_file)
 
-    def add(self, rows: DataFrame, *, records_per_file: int | None = None) -> int:
-        """Append in one commit at each call, and return the commit's version."""
-        return self._write(rows.write.mode("append"), records_per_file)
+    def add(self, rows: DataFrame, *, records_per_file: int | None = None, token: str | None = None) -> int:
+        """Append in one commit at each call, and return the commit's version. :meth:`find_commit` finds a ``token``."""
+        return self._write(rows.write.mode("append"), records_per_file, token)
 
-    def _write(self, writer: DataFrameWriter, records_per_file: int | None) -> int:
-        token = secrets.token_hex(16)
+    def _write(self, writer: DataFrameWriter, records_per_file: int | None, token: str | None = None) -> int:
+        token = token or secrets.token_hex(16)
         if records_per_file:
             writer = writer.option("maxRecordsPerFile", records_per_file)
         with hold_lock(self.spark, self.path):
             before = self.version()
             writer.format("delta").option("userMetadata", token).save(self.path)
-            version = self._commit_of(token, before)
+            version = self.find_commit(token, before)
         assert version is not None
         self._end_commit(self.kind)
         return version
@@ -279,7 +279,7 @@ class DeltaTable:
                 except Exception as error:
                     if not _lost_race(error):
                         raise
-                if self._commit_of(token, version) is not None:
+                if self.find_commit(token, version) is not None:
                     self._end_commit(step)
                     return decision.result
                 _LOGGER.debug("%s: another writer was first, attempt %d of %d", self.path, attempt, _ATTEMPTS)
@@ -301,7 +301,8 @@ class DeltaTable:
         commit = Files(self.spark, f"{self.path}/{DELTA_LOG}/{version:020d}.json").read()
         return [json.loads(line) for line in commit.splitlines()]
 
-    def _commit_of(self, token: str, after: int) -> int | None:
+    def find_commit(self, token: str, after: int) -> int | None:
+        """Find the version after ``after`` that was written under ``token``, or None."""
         for version in range(after + 1, self.version() + 1):
             if any(action.get("commitInfo", {}).get("userMetadata") == token for action in self._actions(version)):
                 return version

@@ -25,6 +25,7 @@ from wordveil.records.schema import (
     INSPECTED_FIELDS,
     INVALID_ID,
     OVERSIZE,
+    QUARANTINED,
     REASON_COLUMN,
     RELEASED,
     TAG_COLUMN,
@@ -135,7 +136,7 @@ def find_candidates(
         present = source.read(intent.version).select(column(columns.id).alias("__id"))
         absent = changes.state.where(f"status <> '{WITHDRAWN}'").join(present, "__id", "left_anti")
         leaving = _mark_leaving(absent, ABSENT)
-    compared = _compare_contents(rows, changes.state, columns, inspect).persist()
+    compared = _compare_contents(rows, changes.state, columns, inspect, once=intent.draws_once).persist()
     return Candidates(rows, compared, leaving, changes.cached)
 
 
@@ -168,8 +169,13 @@ def _inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
     return result.toDF(*records.columns[:number], *result.columns[number:])
 
 
-def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns, inspect: Inspect) -> DataFrame:
-    """Select the records that are new, or differ from their newest draw in content or author."""
+def _compare_contents(
+    rows: DataFrame, state: DataFrame | None, columns: Columns, inspect: Inspect, *, once: bool = False
+) -> DataFrame:
+    """Select the records that are new, or differ from their newest draw in content or author.
+
+    ``once``: a record that was ever released is never drawn again.
+    """
     bare = replace(columns, keep=())
     seen = _inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
     if state is None:
@@ -187,6 +193,8 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
             ~F.col("content_tag").eqNullSafe(F.col(TAG_COLUMN))
         )
     )
+    if once:
+        differs &= F.col("status").isNull() | (F.col("status") == QUARANTINED)
     # A tombstone has no author: the ledger has the author of a record that comes back.
     is_known = F.col("status").isNotNull() & ~F.coalesce(reason.isin(*ID_REASONS), F.lit(False))
     corrected = is_known & ~F.col("state_author").eqNullSafe(F.col(AUTHOR_COLUMN))

@@ -77,6 +77,11 @@ def _read_rows(release: Release, *, published: bool) -> tuple[DataFrame, str]:
     if published:
         if not release.public.exists():
             raise ReleaseError(f"release {release.name}: nothing was published yet. Measure its draws.")
+        if release.home.output.shuffle:
+            raise ReleaseError(
+                f"release {release.name}: the rows of its published table have no ids, so none can be laid beside its "
+                "original. Measure its draws."
+            )
         version = release.public.version()
         return release.public.read(version), f"version {version} of the published table {release.public.path}"
     if not release.draws.exists() or not release.journal.intents():

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.assembly.audits import find_audits
+from wordveil.assembly.bundles import PublishedFacts, find_facts
 from wordveil.assembly.evaluations import EvaluationContext, load_attackers
 from wordveil.config.load import Config
 from wordveil.privacy.relations import Relation
@@ -25,6 +26,7 @@ from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import join_texts
+from wordveil.spark.release.shuffled import make_terms, measure_waiting
 from wordveil.spark.release.tables import Release, open_release
 
 _LOGGER = logging.getLogger(__name__)
@@ -65,10 +67,10 @@ def run_gate(
     Raises :class:`ReleaseError` if the release has no runs, has an open one, or is frozen; and with rules on attacks as
     :func:`wordveil.spark.release.evaluate.measure_gate_attacks`.
     """
-    settings, rules, audits = config.record_settings(""), config.gate.rules, partial(find_audits, config)
+    settings, rules, audits = config.record_settings(""), config.rules, partial(find_audits, config)
     attackers = load_attackers(config)
     with open_release(config.home, session, progress, outcome="nothing was decided") as release:
-        return gate_release(release, settings, rules, attackers, audits, progress)
+        return gate_release(release, settings, rules, attackers, audits, partial(find_facts, config), progress)
 
 
 def gate_release(
@@ -77,12 +79,13 @@ def gate_release(
     rules: GateRules,
     attackers: EvaluationContext | None,
     audits: Callable[[str], tuple[str, ...]],
+    find: Callable[[str], PublishedFacts],
     progress: Callable[[str], None],
 ) -> GateDecision:
     """Gate a release that is open, as :func:`run_gate` does.
 
-    ``attackers``: for rules on attacks; None without such a rule. ``audits``: finds the audits that passed, by the
-    fingerprint of the bundle that drew.
+    ``attackers``: for rules on attacks; None without such a rule. ``audits``, ``find``: find the audits that passed,
+    and public facts, by the fingerprint of the bundle that drew.
     """
     with job_errors("nothing was decided"):
         journal = release.journal
@@ -101,6 +104,10 @@ def gate_release(
 
             measured = replace(measured, **measure_gate_attacks(attackers, rules, release, rows, progress))
         terms = journal.intents()[0].terms.fixed
+        if shuffle := release.home.output.shuffle:
+            table = make_terms(shuffle, measured.epsilon_pure or 0.0, settings, find(terms["mechanism_fingerprint"]))
+            waiting = measure_waiting(release, version, settings.kept, table)
+            measured = replace(measured, table_epsilon=waiting)
         if rules.audited is not None:
             measured = replace(measured, audited=audits(terms["mechanism_fingerprint"]))
         decision = GateDecision(

@@ -111,11 +111,12 @@ class Journal(Events):
         """Raise :class:`ReleaseError` with the settings by which fixed ``terms`` differ from the first run's."""
         intents = self.intents()
         first = intents[0].terms.fixed
-        for name, value in terms.fixed.items():
-            if first[name] != value:
-                change = explain_change(name, value, first[name], terms.settings, intents[0].terms.settings)
+        for name in {**terms.fixed, **first}:
+            value, before = (fixed.get(name, "not set") for fixed in (terms.fixed, first))
+            if before != value:
+                change = explain_change(name, value, before, terms.settings, intents[0].terms.settings)
                 raise ReleaseError(
                     f"release {self.release}: {change} (in its first run). A release keeps one bundle, one text "
-                    "policy, one key and one set of columns. Use those of its first run, or start a release under "
-                    "another name."
+                    "policy, one key, one set of columns and one kind of rows. Use those of its first run, or start a "
+                    "release under another name."
                 )

@@ -6,10 +6,11 @@ charges all of it. ``refuse`` has the reason why a record was not admitted; ``re
 because its context has been charged, if lengths are visible. So reserved and spent costs are plain sums, for any
 selection of rows, even after a crash. :func:`count_used` defines what counts towards a limit.
 
-Three more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, to whom its record
+Four more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, to whom its record
 turned out to belong: it counts for that author, and not again for the record. ``withdraw`` names a record whose
-permanent withdrawal was requested. ``reset`` gives up the lost tables of a release. These entries must outlive the
-draws, so they are in the ledger.
+permanent withdrawal was requested. ``reset`` gives up the lost tables of a release. ``table`` has the epsilon and delta
+of what one publication of a shuffled release adds, for each of its records. These entries must outlive the draws, so
+they are in the ledger.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pyspark.sql.types import StructType
 from wordveil.errors import ReleaseError
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.privacy.guarantees import CORPUS_METRIC
+from wordveil.privacy.table import TablePrivacy
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
 from wordveil.spark.platform.versions import from_arrow, parse_schema
 from wordveil.spark.release.latest import filter_by_ids
@@ -34,6 +36,7 @@ from wordveil.spark.release.latest import filter_by_ids
 RESERVE, REFUSE, READMIT = "reserve", "refuse", "readmit"
 SETTLE, ABANDON = "settle", "abandon"
 ATTRIBUTE, WITHDRAW, RESET = "attribute", "withdraw", "reset"
+TABLE = "table"
 COSTS = (RESERVE, SETTLE, ABANDON, ATTRIBUTE)
 """Kinds of entries whose numbers count."""
 SCHEMA = (
@@ -265,6 +268,21 @@ class Ledger:
         ours = self.table.read().where(F.col("release") == release)
         kinds = ours.groupBy("tables").agg(F.collect_set("kind").alias("kinds"))
         return sorted(row.tables for row in kinds.collect() if RESET not in row.kinds)
+
+    def record_table(self, terms: Terms, privacy: TablePrivacy) -> None:
+        """Record once what a publication of a shuffled release is for each of its records."""
+        nobody = pa.table({"record_id": pa.nulls(1, pa.string()), "author": pa.nulls(1, pa.string())})
+        costs = {"price": privacy.local_epsilon, "epsilon": privacy.epsilon, "delta": privacy.delta}
+        rows = f"{privacy.rows} rows in the smallest of {privacy.groups} groups"
+
+        def decide(ledger: DataFrame, _: int) -> Decision[None]:
+            if self.has(terms, TABLE):
+                return Decision(None, None)
+            row = _make_marks(from_arrow(ledger.sparkSession, nobody), terms, TABLE)
+            filled = row.withColumns({name: F.lit(value) for name, value in costs.items()})
+            return Decision(filled.withColumn("reason", F.lit(rows)), None)
+
+        self.table.compare_and_append(decide, step="table")
 
     def reset(self, release: str, run_id: str, tables: list[str]) -> None:
         """Give up ``tables`` of a release that are lost, so that its next run may make new ones."""

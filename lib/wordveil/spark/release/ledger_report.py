@@ -17,7 +17,7 @@ from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import PURE, Budget, count_runs_left
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.release.admission import cost, owner, price_of, total
-from wordveil.spark.release.ledger import ABANDON, ATTRIBUTE, COSTS, RESERVE, SETTLE, count_returned
+from wordveil.spark.release.ledger import ABANDON, ATTRIBUTE, COSTS, RESERVE, SETTLE, TABLE, count_returned
 
 Scope = Literal["record", "author", "release"]
 KEYS: dict[Scope, tuple[str, ...]] = {
@@ -44,6 +44,14 @@ class Selection:
 
 def read_ledger(spark: SparkSession, path: str, selection: Selection) -> DataFrame:
     """Read the entries of the ledger at ``path``. Raises :class:`ReleaseError` if there is none."""
+    entries = _read_entries(spark, path).where(F.col("kind").isin(*COSTS))
+    for name, wanted in (("release", selection.release), ("author", selection.author), ("record_id", selection.record)):
+        if wanted is not None:
+            entries = entries.where(F.col(name) == wanted)
+    return entries
+
+
+def _read_entries(spark: SparkSession, path: str) -> DataFrame:
     table = DeltaTable(spark, path, "ledger")
     if not table.exists():
         raise ReleaseError(
@@ -51,11 +59,28 @@ def read_ledger(spark: SparkSession, path: str, selection: Selection) -> DataFra
             "of a release that has run."
         )
     table.check()
-    entries = table.read().where(F.col("kind").isin(*COSTS))
-    for name, wanted in (("release", selection.release), ("author", selection.author), ("record_id", selection.record)):
-        if wanted is not None:
-            entries = entries.where(F.col(name) == wanted)
-    return entries
+    return table.read()
+
+
+def list_tables(spark: SparkSession, path: str, release: str | None) -> list[dict[str, Any]]:
+    """List what the publications of shuffled releases added, in order, for each record of it.
+
+    ``local_epsilon`` is the loss of a record's own draw. ``epsilon_sum`` and ``delta_sum`` add up the publications of a
+    release: they hold for somebody who has a record in each (basic composition).
+    """
+    entries = _read_entries(spark, path).where(F.col("kind") == TABLE)
+    if release is not None:
+        entries = entries.where(F.col("release") == release)
+    number = F.regexp_extract("run_id", r"(\d+)$", 1).cast("int").alias("publication")
+    named = entries.select(
+        "release", number, F.col("reason").alias("rows"), F.col("price").alias("local_epsilon"), "epsilon", "delta"
+    )
+    found = [row.asDict() for row in named.orderBy("release", "publication").collect()]
+    for name in ("epsilon", "delta"):
+        sums: dict[str, float] = {}
+        for row in found:
+            sums[row["release"]] = row[f"{name}_sum"] = sums.get(row["release"], 0.0) + row[name]
+    return found
 
 
 def relation_of(entries: DataFrame) -> Relation:

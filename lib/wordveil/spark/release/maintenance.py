@@ -13,8 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from wordveil.config.schema import ReleaseHome
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ReleaseError, usage_error
-from wordveil.records.schema import WITHDRAWN
-from wordveil.release.events import FROZEN, PURGED, VACUUMED, describe_records, describe_release
+from wordveil.records.schema import RELEASED, WITHDRAWN
+from wordveil.release.events import FROZEN, PUBLISHED, PURGED, VACUUMED, describe_records, describe_release
+from wordveil.release.layout import SEQ_COLUMN
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
@@ -155,7 +156,13 @@ def _count_records(release: Release) -> dict[str, Any]:
     counts = count_statuses(release.draws.read(), release.home.id)
     withdrawn, _ = counts.get(WITHDRAWN, (0, 0))
     in_public = 0
-    if withdrawn and release.public.exists():
+    if withdrawn and release.public.exists() and release.home.output.shuffle:
+        # Rows have no ids. Those of records that were not withdrawn are still among the draws.
+        last = release.journal.latest(PUBLISHED)
+        until = F.lit(last.body["seq"] if last else 0)
+        standing = release.newest_rows(release.draws.version()).where(f"status = '{RELEASED}'")
+        in_public = release.public.read().count() - standing.where(F.col(SEQ_COLUMN) <= until).count()
+    elif withdrawn and release.public.exists():
         ids = _withdrawn_ids(release)
         in_public = release.public.read().join(ids, column(release.home.id) == ids["__id"], "left_semi").count()
     old = {

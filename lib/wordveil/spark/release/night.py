@@ -58,13 +58,13 @@ def run_night(
     results so far. Raises a step's error: later steps are not begun, and earlier results stay. A gate that does not
     pass is no error: the nightly run then has no publication.
     """
-    rules, audits, find = config.gate.rules, partial(find_audits, config), partial(find_facts, config)
+    rules, audits, find = config.rules, partial(find_audits, config), partial(find_facts, config)
     job = load_release_job(config, BuildContext(progress, tasks))
     with open_runner(job, session, params, progress, tasks) as runner:
         night = Night(runner.run(run_id, full_snapshot=full_snapshot))
         done(night)
         attackers = load_attackers(config)
-        decision = gate_release(runner.release, job.settings, rules, attackers, audits, progress)
+        decision = gate_release(runner.release, job.settings, rules, attackers, audits, find, progress)
         night = replace(night, decision=decision)
         done(night)
         if decision.result.passed:

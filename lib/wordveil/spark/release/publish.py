@@ -30,6 +30,7 @@ from wordveil.config.schema import OutputSection, ReleaseHome
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.relations import Exposure, column_exposure
+from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED, is_internal
 from wordveil.release.budgets import STALE
@@ -47,6 +48,15 @@ from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import filter_by_ids
+from wordveil.spark.release.shuffled import (
+    Addition,
+    add_rows,
+    find_unfinished,
+    find_waiting,
+    hide_ids,
+    make_terms,
+    published_until,
+)
 from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.release.verify import SparkTable
 from wordveil.spark.sanitise.layout import TASK_ROWS, arrange_rows
@@ -188,7 +198,7 @@ def publish(
     is not the current one, or was measured by other rules than those of ``config``.
     """
     key = load_key(config.key.file, config.key.env)
-    settings, rules, find = config.record_settings(""), config.gate.rules, partial(find_facts, config)
+    settings, rules, find = config.record_settings(""), config.rules, partial(find_facts, config)
     with open_release(config.home, session, progress, outcome=_OUTCOME) as release:
         return publish_release(release, settings, rules, key, find, progress)
 
@@ -212,7 +222,8 @@ def publish_release(
         journal.require_live()
         journal.check_key(key)
         _require_plain(release.public)
-        gate = _find_passed_gate(release, rules.digest)
+        unfinished = find_unfinished(journal) if output.shuffle else None
+        gate = journal.events[unfinished.gate - 1] if unfinished else _find_passed_gate(release, rules.digest)
         progress("publishing")
         version = int(gate.body["draws_version"])
         shown = published_exposes(settings.shown, journal)
@@ -223,33 +234,42 @@ def publish_release(
         if output.public_table:
             _check_name(release, output.public_table)
         facts = release.count_rows(version, settings.columns)
-        if signed and signed.draws_version == version:
+        facts_of = find(journal.intents()[0].terms.fixed["mechanism_fingerprint"])
+        publication = unfinished.publication if unfinished else _next_publication(release, public_key)
+        seq, expected = facts.seq or 0, facts.released
+        tables: tuple[TablePrivacy, ...] = ()
+        if output.shuffle:
+            since = published_until(release, last)
+            addition = unfinished or Addition(publication, version, gate.seq, since, release.public.version())
+            terms = make_terms(output.shuffle, facts.pure, settings, facts_of)
+            written, snapshot, tables = _add_to_table(release, addition, signed, shown, terms, settings.kept)
+            seq, expected = max(seq, addition.since), sum(table.records for table in tables)
+        elif signed and signed.draws_version == version:
             _require_unchanged(release.public, signed)
             _register(release.public, output.public_table)
             written, snapshot = signed.public_version, signed.snapshot
         else:
-            seed, seq = key.for_release(name).layout_seed, last.body.get("seq") if last else None
-            written, snapshot = _write_table(release, version, facts.released, shown, seed, signed, seq)
+            seed, until = key.for_release(name).layout_seed, last.body.get("seq") if last else None
+            written, snapshot = _write_table(release, version, facts.released, shown, seed, signed, until)
         progress("signing")
-        if snapshot.records != facts.released:
+        if snapshot.records != expected:
             raise ReleaseError(
                 f"public table {release.public.path}: version {written} lacks files, or has other rows than the draws. "
                 f"{_MOVE}"
             )
-        publication = _next_publication(release, public_key)
-        facts_of = find(journal.intents()[0].terms.fixed["mechanism_fingerprint"])
         manifest = Manifest(
             **_describe_release(facts, journal, gate, settings.policy, key, shown),
             release=name,
             publication=publication,
             public_version=written,
-            rules=rules.digest,
+            rules=gate.body["rules"],
             software=software_versions(release.spark.version),
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             snapshot=snapshot,
             recovery=facts_of.recovery,
             writers=output.writers,
             topics=facts_of.topics,
+            tables=tables,
         )
         document = sign(manifest, signing_key)
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
@@ -262,7 +282,7 @@ def publish_release(
             "public_version": written,
             "records": snapshot.records,
             "exposes": list(shown),
-            "seq": facts.seq or 0,
+            "seq": seq,
         }
         journal.add(PUBLISHED, "", lambda _: body)
         _LOGGER.debug("published %d records as publication %d, version %d", snapshot.records, publication, written)
@@ -331,6 +351,46 @@ def _write_table(
         )
     _delete_leftovers(public, written)
     return written, SparkTable(public).describe(written, signed.snapshot.files)
+
+
+def _add_to_table(
+    release: Release,
+    addition: Addition,
+    signed: Manifest | None,
+    shown: tuple[str, ...],
+    terms: TableTerms,
+    kept: Sequence[str],
+) -> tuple[int, Snapshot, tuple[TablePrivacy, ...]]:
+    """Add rows to a shuffled table; return its version, its snapshot and what each addition is for its records.
+
+    Raises :class:`ReleaseError` if the table is not the one that was ``signed`` and has no rows of this addition.
+    """
+    public, output = release.public, release.home.output
+    before = signed if addition.since else None
+    is_begun = find_unfinished(release.journal) is not None
+    if addition.since and (before is None or not (is_begun or _is_as_signed(public, before, output))):
+        raise ReleaseError(f"public table {public.path}: is not as it was signed. Rows are not added to it. {_MOVE}")
+    rows = find_waiting(release, addition.draws_version, addition.since)
+    if rows.isEmpty():
+        if before is None:
+            raise ReleaseError(f"release {release.name}: no record was released, so there is nothing to publish.")
+        _register(public, output.public_table)
+        return before.public_version, before.snapshot, before.tables
+
+    def prepare(waiting: DataFrame) -> DataFrame:
+        made = _make_public(waiting, release.journal, shown)
+        assert output.shuffle is not None
+        fields = StructType(hide_ids(made, release.home.id, output.shuffle).schema.fields)
+        public.create(fields, partition_by=output.partition_by, indexed=[], defaults=PROPERTIES)
+        _register(public, output.public_table)
+        return made
+
+    written, privacy = add_rows(release, addition, rows, kept, terms, prepare)
+    if before and written > addition.public_version + 1:
+        raise ReleaseError(f"public table {public.path}: another program has written to it. {_MOVE}")
+    _delete_leftovers(public, written)
+    snapshot = SparkTable(public).describe(written, before.snapshot.files if before else ())
+    return written, snapshot, (*(before.tables if before else ()), privacy)
 
 
 def _require_plain(public: DeltaTable) -> None:

@@ -24,7 +24,7 @@ from wordveil.input.parameters import NO_PARAMS
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
-from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, Intent, RunTerms
+from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, SHUFFLED, Intent, RunTerms
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
@@ -214,6 +214,7 @@ class ReleaseRunner:
             "key_fingerprint": self.job.materials.key.fingerprint,
             "columns": json.dumps(columns),
             "ledger": self.release.ledger.table.path,
+            **({"rows": SHUFFLED} if self.job.home.output.shuffle else {}),
             # Only weights that the private corpus trained have a limit.
             **({} if limit is None else {"max_records": str(limit)}),
         }

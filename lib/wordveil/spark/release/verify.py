@@ -18,11 +18,16 @@ from wordveil.spark.platform.filesystem import Files, load_path
 
 
 def verify_by_spark(
-    spark: SparkSession, path: str, manifest: str | None = None, public_key: str | None = None, at_least: int = 0
+    spark: SparkSession,
+    path: str,
+    manifest: str | None = None,
+    public_key: str | None = None,
+    at_least: int = 0,
+    table_epsilon: float | None = None,
 ) -> Verified:
     """Verify as :func:`wordveil.release.verify.verify_table` does, in a session that has Delta."""
     with job_errors("nothing was verified"):
-        return verify_table(SparkTable(DeltaTable(spark, path, "table")), manifest, public_key, at_least)
+        return verify_table(SparkTable(DeltaTable(spark, path, "table")), manifest, public_key, at_least, table_epsilon)
 
 
 class SparkTable(PublishedTable):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,13 +15,16 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from wordveil.assembly.jobs import load_materials
+from wordveil.assembly.jobs import find_table_terms, load_materials
 from wordveil.assembly.run_report import RunReport, make_report
 from wordveil.config.load import Config
-from wordveil.config.schema import OutputSection
+from wordveil.config.schema import OutputSection, ShuffleSection
+from wordveil.crypto.keys import KEY_BYTES, MasterKey
+from wordveil.errors import InputError
 from wordveil.input.columns import Columns
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.schema import REASON_COLUMN, RELEASED, STATISTIC_FIELDS, STATISTICS, is_internal
 from wordveil.spark.input.listing import describe_hidden
 from wordveil.spark.input.screening import screen_input
@@ -62,6 +67,10 @@ def run_sanitise(
     check_params(config.source.where, params)
     settings = config.record_settings(run_id or new_run_id())
     materials = load_materials(config, BuildContext(progress, tasks))
+    shuffled = find_table_terms(config, settings, materials.bundle)
+    if shuffled:
+        # With one key, two tables of nearly the same records would differ in the rows of the others alone.
+        materials = replace(materials, key=MasterKey(secrets.token_bytes(KEY_BYTES)))
     progress("starting Spark")
     spark = session()
     require_classic(spark)
@@ -72,11 +81,17 @@ def run_sanitise(
     with job_errors():
         hidden = describe_hidden(table)
     started = time.perf_counter()
+    privacy: TablePrivacy | None = None
     try:
         job = distribute_job(spark, materials, settings)
         with job_errors(), watch_tasks(spark.sparkContext, settings.run_id, tasks):
             check_directories(table, config.output.partition_by)
+            if shuffled:
+                progress("counting groups")
+                require_rows(count_groups(table, config.source.keep), shuffled)
             counts = write_sanitised(table, draft.path, job, config.source, config.output, progress)
+            if shuffled:
+                privacy = require_rows(count_groups(spark.read.parquet(draft.path), config.source.keep), shuffled)
             if materials.bundle.topics is not None:
                 topics = json.dumps(materials.bundle.topics.describe(), indent=1, ensure_ascii=False)
                 Files(spark, f"{draft.path}/{TOPICS}").write(topics)
@@ -96,6 +111,7 @@ def run_sanitise(
         seconds=time.perf_counter() - started,
         notes=notes,
         input_version=source.latest_version,
+        table=asdict(privacy) if privacy else None,
     )
 
 
@@ -120,10 +136,10 @@ def write_sanitised(
     rows = sanitise_records(screen_input(table, columns), job)
     if output.order == "hashed":
         progress("counting records")
-        seed, by = job.keys.layout_seed, output.partition_by
+        seed, by = None if output.shuffle else job.keys.layout_seed, output.partition_by
         rows = arrange_rows(rows, seed, columns.id, kept=columns.keep, partition_by=by, counted=table)
     progress("sanitising")
-    return _write(rows, path, output)
+    return _write(rows, path, output, hidden=[columns.id] if output.shuffle else [])
 
 
 def _leftover_note(path: str) -> str:
@@ -149,13 +165,52 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
     return result.toDF(*passed, *result.columns[len(passed) :])
 
 
-def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any]:
+def count_groups(rows: DataFrame, kept: Sequence[str]) -> tuple[int, int, int]:
+    """Count the rows of a table: of its smallest group of equal ``kept`` columns, its groups, and all."""
+    groups = rows.groupBy(*map(column, kept)).count()
+    counted = groups.agg(F.min("count"), F.count(F.lit(1)), F.coalesce(F.sum("count"), F.lit(0))).first()
+    assert counted is not None
+    smallest, number, total = counted
+    return smallest or 0, number, total
+
+
+def require_rows(counted: tuple[int, int, int], terms: TableTerms) -> TablePrivacy:
+    """Return what a shuffled table is, from what :func:`count_groups` counted.
+
+    Raises :class:`InputError` if a group is too small for the promise, or delta not below one over the number of rows.
+    """
+    smallest, groups, total = counted
+    if terms.delta * total >= 1:
+        raise InputError(
+            f"output.shuffle.delta = {terms.delta:g}: is not below 1 over {total:,} rows, and a table that shows one "
+            "whole record would have that delta. Set a smaller one, such as 1e-8."
+        )
+    if not terms.holds_for(smallest):
+        least = terms.find_least_rows()
+        needed = f"{least:,} rows" if least else "more rows than any table has"
+        raise InputError(
+            f"output.shuffle.epsilon = {terms.epsilon:g}: the smallest of {groups:,} groups of equal kept columns has "
+            f"{smallest:,} rows, and the promise needs {needed} in each at delta {terms.delta:g}. Merge groups in a "
+            "view of the input, keep fewer columns, wait for more records, or set a larger epsilon."
+        )
+    return terms.measure(smallest, groups, total)
+
+
+def add_promise(rows: DataFrame, shuffle: ShuffleSection) -> DataFrame:
+    """Add ``table_epsilon`` and ``table_delta`` to the column ``privacy``."""
+    privacy = F.col("privacy").withField("table_epsilon", F.lit(shuffle.epsilon))
+    return rows.withColumn("privacy", privacy.withField("table_delta", F.lit(shuffle.delta)))
+
+
+def _write(result: DataFrame, path: str, output: OutputSection, hidden: Sequence[str]) -> dict[str, Any]:
     observation = Observation()
     rows = result.observe(observation, *aggregates())
     if output.public_only:
         # All rows were arranged, so the ends of files follow from ids alone.
-        public = [column(name) for name in rows.columns if not is_internal(name)]
+        public = [column(name) for name in rows.columns if not is_internal(name) and name not in hidden]
         rows = rows.where(F.col("status") == RELEASED).select(public)
+    if output.shuffle:
+        rows = add_promise(rows, output.shuffle)
     writer = rows.drop(*STATISTICS).write.mode("error").options(**_WRITE_OPTIONS)
     if output.partition_by:
         writer = writer.partitionBy(*output.partition_by)

@@ -9,13 +9,18 @@ has the rows of one range of hashes, in their order, and files end after a numbe
 directories, tasks take these one after the other, so that there are at most as many files as tasks and directories. So
 order, file boundaries and the number of files depend on ids, on the number of rows of each directory, and on public
 settings. Rows without an id of their own have no text either; their kept columns order them.
+
+Rows of a shuffled table are ordered by SHA-256 over their ids and a random key that is drawn for the purpose and kept
+nowhere, in no plan of Spark either.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from itertools import accumulate
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -23,7 +28,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from wordveil.errors import InputError
 from wordveil.records.schema import ID_REASONS
 from wordveil.spark.platform.columns import column
-from wordveil.spark.platform.versions import repartition_by_number
+from wordveil.spark.platform.versions import from_arrow, repartition_by_number
 
 TASK_ROWS = 50_000
 """Approximate number of rows that one task sorts and writes: hashes spread ids by chance."""
@@ -58,7 +63,7 @@ def check_directories(rows: DataFrame, partition_by: Sequence[str]) -> None:
 
 def arrange_rows(
     rows: DataFrame,
-    seed: int,
+    seed: int | None,
     name: str,
     *,
     number: int | None = None,
@@ -68,7 +73,8 @@ def arrange_rows(
 ) -> DataFrame:
     """Arrange ``rows`` in the order of keyed hashes of their ids, which are in the column ``name``.
 
-    ``seed``: :attr:`wordveil.crypto.keys.ReleaseKeys.layout_seed`. ``number``: the number of rows; None counts them.
+    ``seed``: :attr:`wordveil.crypto.keys.ReleaseKeys.layout_seed`; None: of a random key that is kept nowhere.
+    ``number``: the number of rows; None counts them.
     ``kept``: the columns that order rows whose ``reason`` is about their id. ``partition_by``: the columns of
     directories. ``counted``: rows to count instead, which are read sooner.
     """
@@ -79,8 +85,11 @@ def arrange_rows(
         number = counted.count()
     tasks = max(1, -(-number // TASK_ROWS))
     # 63 bits of the hash: the first 31 choose the task, so that tasks follow each other in the order of hashes.
-    order = F.shiftrightunsigned(F.xxhash64(F.lit(seed), column(name)), 1)
-    keyed, task = rows.withColumn(_ORDER, order), F.shiftright(F.shiftright(_ORDER, 32) * tasks, 31)
+    if seed is None:
+        keyed = _add_secret_order(rows, name)
+    else:
+        keyed = rows.withColumn(_ORDER, F.shiftrightunsigned(F.xxhash64(F.lit(seed), column(name)), 1))
+    task = F.shiftright(F.shiftright(_ORDER, 32) * tasks, 31)
     if directories is not None and tasks > 1:
         same = [column(of).eqNullSafe(F.col(name)) for of, name in zip(partition_by, directories.columns, strict=False)]
         keyed = keyed.join(F.broadcast(directories), same, "left").drop(*directories.columns[: len(partition_by)])
@@ -91,6 +100,15 @@ def arrange_rows(
     # a directory.
     keys: list[str | Column] = [*map(column, partition_by), _ORDER, column(name), _TIE]
     return repartition_by_number(keyed, tasks, _TASK).sortWithinPartitions(*keys).select(*map(column, rows.columns))
+
+
+def _add_secret_order(rows: DataFrame, name: str) -> DataFrame:
+    # A row of a table, and no literal: Spark's plans, which its logs keep, show literals.
+    key = from_arrow(rows.sparkSession, pa.table({"__key": pa.array([secrets.token_bytes(32)], pa.binary())}))
+    digest = F.sha2(F.concat("__key", column(name).cast("string").cast("binary")), 256)
+    place = F.shiftleft(F.conv(F.substring(digest, 1, 15), 16, 10).cast("long"), 3)
+    keyed = rows.crossJoin(F.broadcast(key)).withColumn(_ORDER, F.coalesce(place, F.lit(0).cast("long")))
+    return keyed.drop("__key")
 
 
 def _count_directories(rows: DataFrame, partition_by: Sequence[str]) -> tuple[DataFrame, int]:

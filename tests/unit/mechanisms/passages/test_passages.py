@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from support.intervals import least_chance, most_chance
 from support.toys import (
     laplace_bundle,
     ragged,
@@ -29,6 +30,7 @@ from wordveil.assembly.passages import fit_passages
 from wordveil.assembly.word_tables import FittedWords
 from wordveil.audit.bundle import audit_bundle
 from wordveil.audit.findings import Verdict
+from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.evaluation.linkage import bound_linkage
@@ -38,6 +40,7 @@ from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.passages.mechanism import Passages, PassagesSettings
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.table import TableTerms
 from wordveil.records.codec import cut_sentences
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
@@ -306,3 +309,42 @@ def test_a_build_needs_passages_for_its_clusters(embedding: Embedding):
             work=BuildContext(),
             inputs=make_passages(embedding),
         )
+
+
+ROWS, RUNS, DELTA = 20, 10_000, 0.02
+
+
+def draw_tables(bundle: Bundle, first: str, runs: int) -> np.ndarray:
+    """Draw ``runs`` tables of a record about ``first`` and nineteen known ones: int ``(runs, rows)``."""
+    others = [" ".join(words[:4]) for words in SUBJECTS.values()] * 5
+    texts = [" ".join(SUBJECTS[first][:4]), *others[1:]] * runs
+    columns = TextColumns(symbols=True)
+    settings = RecordSettings("shuffled", "run", POLICY, (), columns=columns)
+    ids = [f"{first}-{row}" for row in range(len(texts))]
+    table = sanitise(RecordSanitiser(settings, bundle, make_throwaway_keys()), record_batch(texts, ids))
+    return np.array(table.column("symbols").to_pylist()).reshape(runs, ROWS)
+
+
+def show_loss(scores: np.ndarray, other: np.ndarray) -> float:
+    """Find the loss that a test by a score shows at delta, in either direction, with an error of 1e-4 in all."""
+    found = [0.0]
+    thresholds = np.unique([scores, other])
+    for one, two in ((scores, other), (other, scores), (-scores, -other), (-other, -scores)):
+        for threshold in {*thresholds.tolist(), *(-thresholds).tolist()}:
+            low = least_chance(int((one >= threshold).sum()), RUNS, 1e-4 / 400) - DELTA
+            high = most_chance(int((two >= threshold).sum()), RUNS, 1e-4 / 400)
+            found.append(math.log(low / high) if low > 0 else 0.0)
+    return max(found)
+
+
+def test_a_shuffled_table_shows_what_its_bound_allows(bundle: Bundle):
+    """An attacker who knows all other records counts the symbols of a table; in input order, rows show far more."""
+    one, two = (draw_tables(bundle, subject, RUNS) for subject in ("music", "money"))
+    symbols = [int(np.bincount(drawn[:, 0]).argmax()) for drawn in (one, two)]
+    counted = [(drawn == symbols[0]).sum(axis=1) - (drawn == symbols[1]).sum(axis=1) for drawn in (one, two)]
+    bound = TableTerms(bundle.guarantee.pure, bundle.mechanism.responses, 1.0, DELTA).measure(ROWS).epsilon
+    assert bound < 0.95 * EPSILON
+    assert 0.35 * bound < show_loss(*counted) <= bound
+    in_order = show_loss(*((drawn[:, 0] == symbols[0]).astype(int) for drawn in (one, two)))
+    assert bound < in_order <= EPSILON, "rows in the order of the input are refuted"
+    assert not TableTerms(bundle.guarantee.pure, bundle.mechanism.responses, bound, DELTA).holds_for(3)

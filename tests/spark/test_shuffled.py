@@ -1,0 +1,188 @@
+"""Shuffled tables: rows without ids in a secret order, each record drawn once, and a promise that the rows keep."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.releases import DiedError, Lake
+from support.workspaces import WORDS, Workspace
+from wordveil.errors import InputError
+from wordveil.release.events import ADDING
+from wordveil.release.lake_table import LakeTable
+from wordveil.release.verify import MANIFEST, verify_table
+from wordveil.spark.platform import delta_table
+from wordveil.spark.release.ledger_report import list_tables
+from wordveil.spark.release.maintenance import show
+from wordveil.spark.release.night import Night, run_night
+from wordveil.spark.release.run import withdraw
+from wordveil.spark.sanitise.job import run_sanitise
+
+EPSILON, DELTA, LOSS, GROUP = 1.9, 0.01, 2.0, 20
+FIRST, SECOND = WORDS[:20], WORDS[20:40]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace with sixty passages on two subjects."""
+    made = Workspace(tmp_path_factory.mktemp("shuffled"))
+    lines = [" ".join(words[start % 15 : start % 15 + 5]) for words in (FIRST, SECOND) for start in range(30)]
+    (made.root / "passages.txt").write_text("\n".join(lines), "utf-8")
+    return made
+
+
+def sections(workspace: Workspace, **output: Any) -> dict[str, Any]:
+    mechanism = {
+        "name": "passages",
+        "epsilon": LOSS,
+        "clusters": 2,
+        "passages": str(workspace.root / "passages.txt"),
+        "encoder": "passages",
+    }
+    shuffle = {"epsilon": EPSILON, "delta": DELTA, **output.pop("shuffle", {})}
+    return {"mechanism": mechanism, "text": {"profile": "passages"}, "output": {"shuffle": shuffle, **output}}
+
+
+def corpus(start: int, count: int, day: str = "d0") -> pa.Table:
+    ids = [f"r{number:04d}" for number in range(start, start + count)]
+    texts = [" ".join((FIRST, SECOND)[number % 2][:6]) for number in range(start, start + count)]
+    return pa.table({"id": ids, "body": texts, "day": [day] * count})
+
+
+def write_job(workspace: Workspace, rows: pa.Table, output: Path, **changes: Any) -> Any:
+    path = workspace.write_corpus(rows, f"{output.parent.name}-{output.name}")
+    made = sections(workspace, path=str(output), public_only=True, **changes)
+    source = {"path": str(path), "keep": ["day"]}
+    return workspace.config(input=source, **made)
+
+
+def read_job(output: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(output).to_pylist()
+    return rows
+
+
+def test_a_shuffled_job_writes_rows_without_ids(spark: Any, workspace: Workspace, tmp_path: Path):
+    rows = pa.concat_tables([corpus(0, 30), corpus(30, 25, "d1")])
+    report = run_sanitise(write_job(workspace, rows, tmp_path / "out"), lambda: spark)
+    found = read_job(tmp_path / "out")
+    assert (len(found), found[0].keys()) == (55, {"day", "text", "symbols", "privacy"})
+    assert report.table is not None
+    assert (report.table["records"], report.table["groups"], report.table["rows"]) == (55, 2, 25)
+    assert report.table["epsilon"] <= EPSILON
+    assert report.epsilon_pure == pytest.approx((LOSS, LOSS))
+    promised = {(row["privacy"]["table_epsilon"], row["privacy"]["table_delta"]) for row in found}
+    assert promised == {(EPSILON, DELTA)}
+
+
+def test_a_second_job_draws_anew_in_another_order(spark: Any, workspace: Workspace, tmp_path: Path):
+    made = []
+    for name in ("one", "two"):
+        run_sanitise(write_job(workspace, corpus(0, 80), tmp_path / name), lambda: spark)
+        made.append([row["symbols"][0] for row in read_job(tmp_path / name)])
+    assert made[0] != made[1]
+    assert sorted(made[0]) != sorted(made[1]), "rows of an equal key would be told apart by what changed"
+
+
+def test_a_shuffled_job_with_a_small_group_writes_nothing(spark: Any, workspace: Workspace, tmp_path: Path):
+    rows = pa.concat_tables([corpus(0, 40), corpus(40, 3, "d1")])
+    with pytest.raises(InputError, match="smallest of 2 groups of equal kept columns has 3 rows"):
+        run_sanitise(write_job(workspace, rows, tmp_path / "out"), lambda: spark)
+    assert not list(tmp_path.glob(".*")) + list(tmp_path.glob("out/*.parquet"))
+
+
+def test_a_shuffled_job_refuses_a_delta_of_one_row(spark: Any, workspace: Workspace, tmp_path: Path):
+    config = write_job(workspace, corpus(0, 200), tmp_path / "out", shuffle={"delta": 0.005})
+    with pytest.raises(InputError, match=r"output.shuffle.delta = 0.005: is not below 1 over 200 rows"):
+        run_sanitise(config, lambda: spark)
+
+
+class Nights:
+    """A shuffled release over a lake."""
+
+    def __init__(self, spark: Any, place: Workspace, workspace: Workspace) -> None:
+        self.lake = Lake(spark, place)
+        self.config = self.lake.config(**sections(workspace))
+
+    def spend(self, name: str) -> Night:
+        self.lake.forget()
+        return run_night(self.config, lambda: self.lake.spark, run_id=name)
+
+    def manifest(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.lake.public / MANIFEST).read_text("utf-8"))["manifest"]
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        return list(self.lake.rows(self.lake.public))
+
+
+def test_nights_add_rows_once_and_never_change_one(spark: Any, tmp_path: Path, workspace: Workspace):
+    nights = Nights(spark, Workspace(tmp_path), workspace)
+    nights.lake.write(corpus(0, 30))
+    assert nights.spend("night-1").publication is not None
+    first = nights.rows()
+    assert "id" not in first[0]
+    # Edits and deletions reach no row, and three new records wait.
+    nights.lake.update("id = 'r0000'", body=" ".join(SECOND[:7]))
+    nights.lake.write(corpus(100, 3))
+    second = nights.spend("night-2")
+    assert second.publication is None
+    assert second.decision is not None
+    assert [rule.name for rule in second.decision.result.failures] == ["table_epsilon"]
+    assert nights.rows() == first
+    nights.lake.write(corpus(200, 30))
+    assert nights.spend("night-3").publication is not None
+    assert len(nights.rows()) == 63
+    tables = nights.manifest()["tables"]
+    assert [(table["records"], table["rows"]) for table in tables] == [(30, 30), (33, 33)]
+    assert set(nights.lake.spent().values()) == {1}, "an edit costs nothing, for it is not drawn"
+    table = LakeTable(str(nights.lake.public))
+    assert len(verify_table(table, table_epsilon=EPSILON).manifest.tables) == 2
+    recorded = list_tables(spark, nights.config.home.ledger.path, None)
+    assert [row["publication"] for row in recorded] == [1, 2]
+    assert recorded[1]["epsilon_sum"] == recorded[0]["epsilon"] + recorded[1]["epsilon"]
+
+
+STEPS = ("adding", "table", "create public table", "public table")
+
+
+@pytest.mark.parametrize("step", [*(pytest.param(step, marks=pytest.mark.long) for step in STEPS[:-1]), STEPS[-1]])
+def test_a_publication_that_dies_adds_its_rows_once(
+    spark: Any, tmp_path: Path, workspace: Workspace, step: str, monkeypatch: pytest.MonkeyPatch
+):
+    nights = Nights(spark, Workspace(tmp_path), workspace)
+    nights.lake.write(corpus(0, 30))
+
+    def die(done: str) -> None:
+        if done == step:
+            raise DiedError
+
+    with monkeypatch.context() as context:
+        context.setattr(delta_table, "after_commit", die)
+        with pytest.raises(DiedError):
+            nights.spend("night-1")
+    nights.lake.write(corpus(100, 25))
+    assert nights.spend("night-2").publication is not None
+    # What was begun is finished by itself; the other rows are a publication of their own.
+    assert nights.spend("night-3").publication is not None
+    assert [(table["records"], table["rows"]) for table in nights.manifest()["tables"]] == [(30, 30), (25, 25)]
+    assert len(nights.rows()) == 55
+    events = [row["event"] for row in nights.lake.rows(nights.lake.home / "journal")]
+    assert events.count(ADDING) == 2
+    verify_table(LakeTable(str(nights.lake.public)))
+
+
+def test_a_withdrawn_record_stays_in_a_shuffled_table(spark: Any, tmp_path: Path, workspace: Workspace):
+    nights = Nights(spark, Workspace(tmp_path), workspace)
+    nights.lake.write(corpus(0, 30))
+    nights.spend("night-1")
+    withdraw(nights.config, lambda: spark, ["r0003"])
+    nights.lake.write(corpus(100, 30))
+    nights.spend("night-2")
+    assert len(nights.rows()) == 60, "to remove one row would show which one it was"
+    shown = show(nights.config.home, lambda: spark)["withdrawn"]
+    assert (shown["records"], shown["in_public_table"], shown["gone"]) == (1, 1, False)
