@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.intervals import least_chance, most_chance
 from support.releases import DiedError, Lake
 from support.workspaces import WORDS, Workspace
 from wordveil.errors import InputError
@@ -17,10 +21,12 @@ from wordveil.release.events import ADDING
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import MANIFEST, verify_table
 from wordveil.spark.platform import delta_table
+from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.ledger_report import list_tables
 from wordveil.spark.release.maintenance import show
 from wordveil.spark.release.night import Night, run_night
 from wordveil.spark.release.run import withdraw
+from wordveil.spark.sanitise import layout
 from wordveil.spark.sanitise.job import run_sanitise
 
 EPSILON, DELTA, LOSS, GROUP = 1.9, 0.01, 2.0, 20
@@ -36,10 +42,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return made
 
 
-def sections(workspace: Workspace, **output: Any) -> dict[str, Any]:
+def sections(workspace: Workspace, loss: float = LOSS, **output: Any) -> dict[str, Any]:
     mechanism = {
         "name": "passages",
-        "epsilon": LOSS,
+        "epsilon": loss,
         "clusters": 2,
         "passages": str(workspace.root / "passages.txt"),
         "encoder": "passages",
@@ -51,7 +57,7 @@ def sections(workspace: Workspace, **output: Any) -> dict[str, Any]:
 def corpus(start: int, count: int, day: str = "d0") -> pa.Table:
     ids = [f"r{number:04d}" for number in range(start, start + count)]
     texts = [" ".join((FIRST, SECOND)[number % 2][:6]) for number in range(start, start + count)]
-    return pa.table({"id": ids, "body": texts, "day": [day] * count})
+    return pa.table({"id": ids, "body": texts, "day": [day] * count, "who": ["ann"] * count})
 
 
 def write_job(workspace: Workspace, rows: pa.Table, output: Path, **changes: Any) -> Any:
@@ -77,6 +83,59 @@ def test_a_shuffled_job_writes_rows_without_ids(spark: Any, workspace: Workspace
     assert report.epsilon_pure == pytest.approx((LOSS, LOSS))
     promised = {(row["privacy"]["table_epsilon"], row["privacy"]["table_delta"]) for row in found}
     assert promised == {(EPSILON, DELTA)}
+
+
+def test_the_secret_order_is_in_no_plan(spark: Any, monkeypatch: pytest.MonkeyPatch):
+    drawn: list[bytes] = []
+
+    def draw(size: int) -> bytes:
+        drawn.append(bytes(range(65, 65 + size)))
+        return drawn[-1]
+
+    monkeypatch.setattr(layout.secrets, "token_bytes", draw)
+    rows = from_arrow(spark, pa.table({"id": [f"r{number}" for number in range(50)]}))
+    arranged = layout.arrange_rows(rows, None, "id", number=50)
+    order = [row["id"] for row in arranged.collect()]
+    expected = sorted(order, key=lambda name: hashlib.sha256(drawn[0] + name.encode()).hexdigest()[:15])
+    assert order == expected != sorted(order)
+    told = arranged._jdf.queryExecution().toString()
+    assert len(drawn) == 1
+    assert not any(text in told for text in (drawn[0].decode(), drawn[0].hex(), drawn[0].hex().upper()))
+
+
+@pytest.mark.long
+def test_two_hundred_jobs_show_no_more_than_the_bound(spark: Any, workspace: Workspace, tmp_path: Path):
+    """Corpora that differ in one record; the attacker sees ends and counts of symbols. In input order it sees more."""
+    loss, count, delta, epsilon = 4.0, 800, 0.001, 1.7
+    seen: dict[int, list[list[int]]] = {0: [], 1: []}
+    for turn in range(200):
+        first = corpus(turn % 2, 1).set_column(0, "id", pa.array(["r0000"]))
+        rows = pa.concat_tables([first, corpus(2, count - 1)])
+        output = tmp_path / f"out-{turn}"
+        config = write_job(workspace, rows, output, loss=loss, shuffle={"epsilon": epsilon, "delta": delta})
+        run_sanitise(config, lambda: spark)
+        assert len(list(output.glob("*.parquet"))) == 1
+        seen[turn % 2].append([row["symbols"][0] for row in read_job(output)])
+    symbols = [np.array(seen[own]) for own in (0, 1)]
+    scores = [drawn[:, 0] for drawn in symbols], [drawn[:, -1] for drawn in symbols]
+    middle = np.median([(drawn == 0).sum(axis=1) for drawn in symbols])
+    counts = [((drawn == 0).sum(axis=1) > middle).astype(int) for drawn in symbols]
+    assert all(show_loss(*score, delta) <= epsilon for score in (*scores, counts))
+    # The law of a row whose place is known: what the first row would show in the order of the input.
+    rng, stays = np.random.default_rng(0), math.exp(loss) / (math.exp(loss) + 2)
+    known = [np.where(rng.random(100) < stays, own, 1 - own) for own in (0, 1)]
+    assert show_loss(*known, delta) > epsilon
+
+
+def show_loss(one: Any, other: Any, delta: float) -> float:
+    """Find the loss that 100 hits and misses of two corpora show at delta, with an error of 1% for each test."""
+    losses = [0.0]
+    for left, right in ((one, other), (other, one)):
+        for symbol in (0, 1):
+            low = least_chance(int((left == symbol).sum()), 100, 0.005) - delta
+            high = most_chance(int((right == symbol).sum()), 100, 0.005)
+            losses.append(math.log(low / high) if low > 0 else 0.0)
+    return max(losses)
 
 
 def test_a_second_job_draws_anew_in_another_order(spark: Any, workspace: Workspace, tmp_path: Path):
@@ -106,7 +165,7 @@ class Nights:
 
     def __init__(self, spark: Any, place: Workspace, workspace: Workspace) -> None:
         self.lake = Lake(spark, place)
-        self.config = self.lake.config(**sections(workspace))
+        self.config = self.lake.config(input={"author": "who", "keep": []}, **sections(workspace))
 
     def spend(self, name: str) -> Night:
         self.lake.forget()
@@ -126,7 +185,9 @@ def test_nights_add_rows_once_and_never_change_one(spark: Any, tmp_path: Path, w
     assert nights.spend("night-1").publication is not None
     first = nights.rows()
     assert "id" not in first[0]
-    # Edits and deletions reach no row, and three new records wait.
+    # Edits, deletions and another author reach no row, and three new records wait.
+    nights.lake.update("id = 'r0001'", who="bob")
+    nights.lake.delete("id = 'r0002'")
     nights.lake.update("id = 'r0000'", body=" ".join(SECOND[:7]))
     nights.lake.write(corpus(100, 3))
     second = nights.spend("night-2")
@@ -139,7 +200,10 @@ def test_nights_add_rows_once_and_never_change_one(spark: Any, tmp_path: Path, w
     assert len(nights.rows()) == 63
     tables = nights.manifest()["tables"]
     assert [(table["records"], table["rows"]) for table in tables] == [(30, 30), (33, 33)]
-    assert set(nights.lake.spent().values()) == {1}, "an edit costs nothing, for it is not drawn"
+    assert set(nights.lake.spent().values()) == {1, 2}
+    assert [name for name, spent in nights.lake.spent().items() if spent == 2] == ["r0001"], (
+        "for two authors, once each"
+    )
     table = LakeTable(str(nights.lake.public))
     assert len(verify_table(table, table_epsilon=EPSILON).manifest.tables) == 2
     recorded = list_tables(spark, nights.config.home.ledger.path, None)

@@ -31,15 +31,15 @@ def load_kept_key(directory: Path) -> MasterKey:
     return load_key(str(file), None)
 
 
-def sign_again(table: PublishedTable, key: MasterKey, version: int = 2) -> None:
-    """Write the manifest of a table whose manifest is of another format, or of another version of the table."""
+def sign_again(table: PublishedTable, key: MasterKey, version: int = 2, **more: Any) -> None:
+    """Write the manifest of a table whose manifest is of another format or version of the table, or lacks ``more``."""
     place = Path(table.path) / "_manifest.json"
     told = json.loads(place.read_text("utf-8"))["manifest"]
     snapshot = table.describe(version)
     values = {name: value for name, value in told.items() if name not in ("reader_version", "reader_features")}
     values |= {"format_version": 3, "public_version": version, "metadata": snapshot.metadata}
     values |= {"protocol": snapshot.protocol, "schema": snapshot.schema, "partition_by": list(snapshot.partition_by)}
-    values |= {"records": snapshot.records, "files": [file._asdict() for file in snapshot.files]}
+    values |= {"records": snapshot.records, "files": [file._asdict() for file in snapshot.files], **more}
     signed = sign(Manifest.from_dict(values), key.signing_key(told["release"]))
     place.write_text(json.dumps(signed), "utf-8")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import find_ngrams, ready_bundle
 from wordveil.config.load import Config
-from wordveil.config.schema import ReleaseHome
+from wordveil.config.schema import ReleaseHome, ShuffleSection
 from wordveil.crypto.keys import MasterKey, load_key
 from wordveil.errors import ConfigError
 from wordveil.input.source import Source
@@ -50,9 +50,9 @@ def load_materials(config: Config, work: BuildContext) -> Materials:
     return Materials(key, bundle, find_ngrams(config.text), config.spark.bundle)
 
 
-def find_table_terms(config: Config, settings: RecordSettings, bundle: Bundle) -> TableTerms | None:
+def find_table_terms(shuffle: ShuffleSection | None, settings: RecordSettings, bundle: Bundle) -> TableTerms | None:
     """Return the terms of a shuffled table, or None for another one."""
-    if (shuffle := config.output.shuffle) is None:
+    if shuffle is None:
         return None
     local = price(release_terms(settings, bundle), 1).epsilon_pure
     assert local is not None  # the configuration is refused otherwise

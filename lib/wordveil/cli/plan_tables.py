@@ -106,7 +106,7 @@ def plan_facts(plan: Plan) -> dict[str, str]:
             else f"a record of {plan.tokens} {plan.unit}s"
         )
     facts = {
-        "linked": linkage_fact(plan),
+        "linked, row by row" if plan.table else "linked": linkage_fact(plan),
         "release": plan.release,
         "input": plan.input,
         "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
@@ -158,7 +158,7 @@ def plan_notes(plan: Plan) -> list[str]:
     if plan.bundle is None:
         notes.append("prices need the embedding's diameter, which is in the bundle: run `wordveil build` first.")
     if plan.output_format != "delta":
-        notes.append(tables.ALONE_NOTE)
+        notes.append(tables.SHUFFLED_NOTE if plan.table else tables.ALONE_NOTE)
     return notes
 
 

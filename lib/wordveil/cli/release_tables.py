@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wordveil.cli.output import ResultTable, print_note, print_rows, print_table
 from wordveil.cli.tables import (
     ALONE_NOTE,
+    SHUFFLED_NOTE,
     number,
     price_epsilon,
     recovery_facts,
@@ -43,7 +44,7 @@ _RUN_ID = 25
 
 def print_report(report: RunReport, *, is_release: bool = False) -> None:
     """Print the short table at the end of a run. ``is_release``: the run updated an incremental release."""
-    notes = report.notes if is_release else (*report.notes, ALONE_NOTE)
+    notes = report.notes if is_release else (*report.notes, SHUFFLED_NOTE if report.table else ALONE_NOTE)
     print_table(f"Release {report.release}", report_facts(report, is_release=is_release), notes)
 
 
@@ -124,6 +125,11 @@ def _advise(decision: GateDecision) -> str:
             advice += (
                 " attack_to_chance has no figure: too few authors or records were measured to show an attack above its "
                 "bound. `wordveil evaluate` says how many were."
+            )
+        if result.name == "table_epsilon" and result.value is None:
+            advice += (
+                " table_epsilon has no figure: a group of kept columns has too few new rows, or delta is not below one "
+                "over their number. They wait for the next run; `wordveil plan` says how many rows each group needs."
             )
         if result.name == "audited" and isinstance(result.bound, tuple):
             passed = result.value if isinstance(result.value, tuple) else ()

@@ -55,6 +55,10 @@ ALONE_NOTE = (
     "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs "
     "guarantees` says more."
 )
+SHUFFLED_NOTE = (
+    "the epsilon of the table is of this output alone, and no ledger keeps it. Every further table of the same records "
+    "adds its own. `wordveil docs releases` says more."
+)
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see `wordveil docs figures`."
 CLUSTERS_NOTE = (
     "only the word that stands for a cluster can stay. The other words of its cluster become it, and never stay."

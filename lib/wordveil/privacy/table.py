@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wordveil.privacy.shuffling import bound_delta, bound_epsilon
-
 _LAW_MARGIN = 1e-8
 """Margin of epsilon: a law of whole numbers differs from randomised response by a relative 1e-9 at most."""
 _TIE = 2.0**-60
@@ -59,6 +57,8 @@ class TableTerms:
 
     def holds_for(self, rows: int) -> bool:
         """Return whether the promise holds for a group of so many rows."""
+        from wordveil.privacy.shuffling import bound_delta  # it loads NumPy, which the command line does without
+
         if rows < 1 or self.epsilon <= _LAW_MARGIN:
             return False
         bound = bound_delta(self.local_epsilon, rows, self.epsilon - _LAW_MARGIN, self.symbols)
@@ -82,8 +82,11 @@ class TableTerms:
 
     def measure(self, rows: int, groups: int = 1, records: int | None = None) -> TablePrivacy:
         """Compute what a table is whose smallest group has so many rows. ``records``: all rows; by default those."""
-        epsilon = bound_epsilon(self.local_epsilon, rows, self.delta - rows * _TIE, self.symbols) + _LAW_MARGIN
-        epsilon = min(epsilon, self.local_epsilon)
+        from wordveil.privacy.shuffling import bound_epsilon
+
+        epsilon = self.local_epsilon
+        if (delta := self.delta - rows * _TIE) > 0:
+            epsilon = min(epsilon, bound_epsilon(epsilon, rows, delta, self.symbols) + _LAW_MARGIN)
         return TablePrivacy(
             self.local_epsilon, epsilon, self.delta, records or rows * groups, groups, rows, self.symbols
         )

@@ -25,7 +25,7 @@ def test_terms_that_no_table_keeps_have_no_least_rows():
 
 
 @pytest.mark.parametrize("symbols", [38, None])
-def test_measure_is_above_the_bound_and_never_above_the_local_loss(symbols: int | None):
+def test_measure_is_between_the_bound_and_the_local_loss(symbols: int | None):
     terms = replace(TERMS, symbols=symbols)
     found = terms.measure(100_000, groups=3, records=400_000)
     assert bound_epsilon(5.0, 100_000, 1e-8, symbols) < found.epsilon < 0.3

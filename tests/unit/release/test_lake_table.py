@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from support.published import KEPT, SIGNED, load_kept_key, log, refuse, sign_again, verify
+from support.published import KEPT, SIGNED, copy_signed, load_kept_key, log, refuse, sign_again, verify
 from wordveil.crypto.keys import encode_public_key
+from wordveil.privacy.table import TableTerms
 from wordveil.release.lake_table import LakeTable, UnusualTableError, find_obstacle, list_plain_files, open_plain
 
 
@@ -52,6 +54,22 @@ def test_a_manifest_that_is_not_there_or_of_another_is_named(table: Path, public
     assert "signature: does not match the manifest" in refuse(table)
     shutil.rmtree(table / "_delta_log")
     assert refuse(table) == f"table {table}: is not a Delta table. Name the directory of a published table."
+
+
+def test_figures_of_a_shuffled_table_are_computed_again(tmp_path: Path):
+    table, key = copy_signed(tmp_path), load_kept_key(tmp_path)
+    honest = TableTerms(2.0, 3, 1.0, 0.2).measure(4)
+    assert "is not shuffled" in refuse(table, table_epsilon=1.0)
+    for added, words in (
+        (replace(honest, epsilon=1.0), "epsilon 1 at delta 0.2 does not follow from a smallest group of 4 rows"),
+        (replace(honest, records=5), "has 4 rows, and its manifest accounts for others"),
+        (replace(honest, groups=2), "does not follow"),
+    ):
+        sign_again(LakeTable(str(table)), key, tables=[asdict(added)])
+        assert words in refuse(table)
+    sign_again(LakeTable(str(table)), key, tables=[asdict(honest)])
+    assert verify(table, table_epsilon=1.4).manifest.tables == (honest,)
+    assert "of one addition of rows is above 1.3" in refuse(table, table_epsilon=1.3)
 
 
 def test_a_file_that_changed_is_named(table: Path):

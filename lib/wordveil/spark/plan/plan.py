@@ -152,7 +152,7 @@ def make_plan(
         linkage=trials.forecast(_lengths(policy)) if bundle and (trials := find_trials()) else None,
         unit=policy.unit,
         fitting=_count_fitting(config.budget, terms) if terms else {},
-        table=_plan_table(find_table_terms(config, settings, bundle), rows) if bundle else None,
+        table=_plan_table(find_table_terms(config.output.shuffle, settings, bundle), rows) if bundle else None,
     )
 
 

@@ -15,12 +15,12 @@ from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ReleaseError, usage_error
 from wordveil.records.schema import RELEASED, WITHDRAWN
 from wordveil.release.events import FROZEN, PUBLISHED, PURGED, VACUUMED, describe_records, describe_release
-from wordveil.release.layout import SEQ_COLUMN
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.latest import count_statuses, latest_state
+from wordveil.spark.release.shuffled import find_waiting
 from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.sanitise.run_log import new_run_id
 
@@ -159,9 +159,10 @@ def _count_records(release: Release) -> dict[str, Any]:
     if withdrawn and release.public.exists() and release.home.output.shuffle:
         # Rows have no ids. Those of records that were not withdrawn are still among the draws.
         last = release.journal.latest(PUBLISHED)
-        until = F.lit(last.body["seq"] if last else 0)
-        standing = release.newest_rows(release.draws.version()).where(f"status = '{RELEASED}'")
-        in_public = release.public.read().count() - standing.where(F.col(SEQ_COLUMN) <= until).count()
+        version, until = release.draws.version(), last.body["seq"] if last else 0
+        standing = release.newest_rows(version).where(f"status = '{RELEASED}'").count()
+        published = standing - find_waiting(release, version, until).count()
+        in_public = release.public.read().count() - published
     elif withdrawn and release.public.exists():
         ids = _withdrawn_ids(release)
         in_public = release.public.read().join(ids, column(release.home.id) == ids["__id"], "left_semi").count()

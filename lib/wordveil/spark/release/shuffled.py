@@ -17,7 +17,6 @@ from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED
 from wordveil.release.events import ADDING, PUBLISHED, Event
-from wordveil.release.layout import SEQ_COLUMN
 from wordveil.spark.platform.columns import column
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.ledger import Terms
@@ -55,8 +54,12 @@ def make_terms(shuffle: ShuffleSection, local: float, settings: RecordSettings, 
 
 
 def find_waiting(release: Release, version: int, since: int) -> DataFrame:
-    """Find the released rows at a version of the draws that a publication after the run ``since`` adds."""
-    return release.newest_rows(version).where(f"status = '{RELEASED}'").where(F.col(SEQ_COLUMN) > F.lit(since))
+    """Find the released rows at a version of the draws that a publication after the run ``since`` adds.
+
+    A later run copies the row of a record whose author was corrected, with the id of the run that drew it.
+    """
+    runs = [intent.run_id for intent in release.journal.intents() if intent.seq > since]
+    return release.newest_rows(version).where(f"status = '{RELEASED}'").where(F.col("run_id").isin(runs))
 
 
 def measure_waiting(release: Release, version: int, kept: Sequence[str], terms: TableTerms) -> float | None:

@@ -67,7 +67,7 @@ def run_sanitise(
     check_params(config.source.where, params)
     settings = config.record_settings(run_id or new_run_id())
     materials = load_materials(config, BuildContext(progress, tasks))
-    shuffled = find_table_terms(config, settings, materials.bundle)
+    shuffled = find_table_terms(config.output.shuffle, settings, materials.bundle)
     if shuffled:
         # With one key, two tables of nearly the same records would differ in the rows of the others alone.
         materials = replace(materials, key=MasterKey(secrets.token_bytes(KEY_BYTES)))
