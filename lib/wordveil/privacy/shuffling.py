@@ -20,12 +20,12 @@ HIGHEST_LOSS = 30.0
 """Local loss above which shuffling is taken to give nothing: n would have to be in the trillions."""
 MAX_ROWS = 10**10
 """Number of rows from which on more are not counted: a larger table is at least as private."""
-MAX_CELLS = 4_000_000
+MAX_CELLS = 1_000_000
 """Size of the largest array; time and memory are bounded by it."""
-MAX_BLOCKS = 400
+MAX_BLOCKS = 800
 GROUPS = 16
-NODES = 48
-FACTOR = 1 + 1e-9
+NODES = 24
+FACTOR = 1 + 1e-8
 """Covers the relative errors of all sums and products."""
 SLACK = 1e-9
 """Excess of the local loss that is computed with: covers exponentials, and probabilities rounded to 2^-64."""
@@ -45,6 +45,8 @@ def bound_epsilon(local_epsilon: float, rows: int, delta: float, symbols: int | 
     if blanket is None or blanket.delta(highest) > delta:
         return highest
     lowest = 0.0
+    if blanket.delta(lowest) <= delta:
+        return lowest
     while highest - lowest > 1e-5 * highest:
         middle = (lowest + highest) / 2
         if blanket.delta(middle) <= delta:
@@ -105,7 +107,7 @@ class _Blanket:
     Arrays have an entry for each block of T. ``ends``: its largest T. ``lengths``: largest less smallest. ``weights``:
     probability of the smallest and of the largest, by interpolation. ``at_least``, ``excess``: ``P[H >= k]`` and
     ``E[(H - k)_+]`` for H ~ Bin(end, 1/2), with k from ``end // 2`` on. ``rest``: share of R in what is not T.
-    ``tail``: bound on the probability of each tail that is cut off.
+    ``tail``: bound on what the tails that are cut off add to delta.
     """
 
     local_epsilon: float
@@ -134,8 +136,7 @@ class _Blanket:
             middles -= 1e-12 * (1 + ends[:, None] + cost * group.nodes[None, :])  # their own rounding
             for shifts, weights in zip((drift * lengths, 0 * lengths), self.weights[:, blocks], strict=True):
                 total += float(weights @ self._expect_above(blocks, middles - shifts[:, None]) @ group.weights)
-        tails = (4 + 2 * slope * float(self.ends[-1]) / self.rows) * self.tail
-        return min(FACTOR * (slope / self.rows * total + tails), 1.0)
+        return min(FACTOR * (slope / self.rows * total + self.tail), 1.0)
 
     def _expect_above(self, blocks: Int64, values: Float64) -> Float64:
         """Bound ``E[(H - value)_+]``, a row of values for each block."""
@@ -152,9 +153,9 @@ def _make_blanket(local_epsilon: float, rows: int, symbols: int | None) -> _Blan
     if local_epsilon > HIGHEST_LOSS:
         return None
     rows, size = min(rows, MAX_ROWS), symbols or 2
+    local_epsilon += SLACK + 2.0**-59 * (math.exp(local_epsilon) + size) ** 2 / math.exp(local_epsilon)
     grown = math.exp(local_epsilon)
-    local_epsilon += SLACK + 2.0**-59 * (grown + size) ** 2 / grown
-    share = 1 / (math.exp(local_epsilon) + size - 1)
+    share = 1 / (grown + size - 1)
     rest = (size - 2) * share / (1 - 2 * share)
     exponent = 2 * local_epsilon + 50
     first, chances = _make_binomial(rows, 2 * share, exponent)
@@ -171,7 +172,7 @@ def _make_blanket(local_epsilon: float, rows: int, symbols: int | None) -> _Blan
         _Group(slice(start, stop), *_make_nodes(rows - first - int(starts[start]), rest, exponent))
         for start, stop in pairwise(edges)
     )
-    tail = math.exp(-exponent)
+    tail = (4 + 2 * grown * (grown + 1) * float(ends[-1]) / rows) * math.exp(-exponent)
     return _Blanket(local_epsilon, rows, rest, ends, lengths, weights, at_least, excess, groups, tail)
 
 
