@@ -1,8 +1,8 @@
 """Privacy of a table without ids: rows in a secret, uniformly random order, each from one draw of loss e0.
 
 Such a table is (epsilon, delta)-differentially private for replacing one of its n records, even against an attacker who
-knows all others. docs/proofs/shuffling.md has the proof, in the same letters, and the error budget of the arithmetic:
-each figure is rounded upwards.
+knows all others. docs/proofs/shuffling.md has the proof, and the error budget of the arithmetic: each figure is rounded
+upwards.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ HIGHEST_LOSS = 30.0
 """Local loss above which shuffling is taken to give nothing: n would have to be in the trillions."""
 MAX_ROWS = 10**10
 """Number of rows from which on more are not counted: a larger table is at least as private."""
+MAX_SYMBOLS = 10**6
+"""Number of symbols above which randomised response counts as any randomiser: rounding would matter."""
 MAX_CELLS = 1_000_000
 """Size of the largest array; time and memory are bounded by it."""
-MAX_BLOCKS = 800
-GROUPS = 16
-NODES = 24
+MAX_BLOCKS, GROUPS, NODES = 800, 16, 24
+"""Resolution: blocks of T, groups of blocks under one law of R, values of R. A coarser bound is larger."""
 FACTOR = 1 + 1e-8
 """Covers the relative errors of all sums and products."""
 SLACK = 1e-9
@@ -87,7 +88,7 @@ def group_bound(epsilon: float, delta: float, records: int) -> tuple[float, floa
     total = records * epsilon
     if total > 700:  # exp() would overflow
         return round_up(total, 4), 1.0 if delta else 0.0
-    times = records if epsilon < 1e-12 else math.expm1(total) / math.expm1(epsilon)
+    times = records * math.exp(total) if epsilon < 1e-12 else math.expm1(total) / math.expm1(epsilon)
     return round_up(FACTOR * total, 4), min(round_up(FACTOR * delta * times, 4), 1.0)
 
 
@@ -152,39 +153,39 @@ def _make_blanket(local_epsilon: float, rows: int, symbols: int | None) -> _Blan
     """Tabulate what does not depend on epsilon; None where shuffling gives nothing."""
     if local_epsilon > HIGHEST_LOSS:
         return None
-    rows, size = min(rows, MAX_ROWS), symbols or 2
+    rows, size = min(rows, MAX_ROWS), symbols if symbols and symbols <= MAX_SYMBOLS else 2
     local_epsilon += SLACK + 2.0**-59 * (math.exp(local_epsilon) + size) ** 2 / math.exp(local_epsilon)
-    grown = math.exp(local_epsilon)
-    share = 1 / (grown + size - 1)
-    rest = (size - 2) * share / (1 - 2 * share)
+    step = math.expm1(local_epsilon)
     exponent = 2 * local_epsilon + 50
-    first, chances = _make_binomial(rows, 2 * share, exponent)
+    first, chances = _make_binomial(rows, 2 / (step + size - 2), exponent)
     width = math.ceil(math.sqrt((first + len(chances)) * exponent / 2)) + 3
     length = max(math.ceil(len(chances) / MAX_BLOCKS), math.ceil(len(chances) * width / MAX_CELLS))
     starts = np.arange(0, len(chances), length)
     lengths = np.minimum(starts + length, len(chances)) - starts - 1
-    place = (np.arange(len(chances)) - np.repeat(starts, lengths + 1)) / np.maximum(np.repeat(lengths, lengths + 1), 1)
+    before, spans = (np.repeat(values, lengths + 1) for values in (starts, lengths))
+    place = (np.arange(len(chances)) - before) / np.maximum(spans, 1)
     weights = np.stack([np.add.reduceat(chances * part, starts) for part in (1 - place, place)])
     ends = first + starts + lengths
     at_least, excess = _make_upper_halves(ends, width)
     edges = np.unique(np.linspace(0, len(ends), GROUPS + 1).astype(np.int64)).tolist()
     groups = tuple(
-        _Group(slice(start, stop), *_make_nodes(rows - first - int(starts[start]), rest, exponent))
+        _Group(slice(start, stop), *_make_nodes(rows - first - int(starts[start]), (size - 2) / step, exponent))
         for start, stop in pairwise(edges)
     )
-    tail = (4 + 2 * grown * (grown + 1) * float(ends[-1]) / rows) * math.exp(-exponent)
+    rest = (size - 2) / (step + size - 2)
+    tail = (4 + 2 * step * (step + 2) * float(ends[-1]) / rows) * math.exp(-exponent)
     return _Blanket(local_epsilon, rows, rest, ends, lengths, weights, at_least, excess, groups, tail)
 
 
-def _make_binomial(count: int, share: float, exponent: float) -> tuple[int, Float64]:
+def _make_binomial(count: int, odds: float, exponent: float) -> tuple[int, Float64]:
     """Return the first value of a window and its probabilities, too large rather than too small.
 
-    Bernstein's inequality: each side outside has a probability of at most ``exp(-exponent)``.
+    ``odds``: those of one trial, which keep digits that ``1 - share`` would lose. By Bernstein's inequality each side
+    outside has a probability of at most ``exp(-exponent)``.
     """
-    mean = count * share
-    spread = exponent / 3 + math.sqrt(exponent**2 / 9 + 2 * exponent * mean * (1 - share)) + 2
+    mean = count * (odds / (1 + odds))
+    spread = exponent / 3 + math.sqrt(exponent**2 / 9 + 2 * exponent * mean / (1 + odds)) + 2
     low, high = max(0, math.floor(mean - spread)), min(count, math.ceil(mean + spread))
-    odds = share / (1 - share)
     mode = min(max(math.floor(mean), low), high)
     up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
     above = np.cumprod((count - up) / (up + 1) * odds)
@@ -211,16 +212,17 @@ def _make_upper_halves(trials: Int64, width: int) -> tuple[Float64, Float64]:
     return at_least, excess
 
 
-def _make_nodes(count: int, share: float, exponent: float) -> tuple[Float64, Float64]:
+def _make_nodes(count: int, odds: float, exponent: float) -> tuple[Float64, Float64]:
     """Spread a binomial law over few nodes with the same mean: convex functions have no smaller expectation."""
-    first, chances = _make_binomial(count, share, exponent)
+    first, chances = _make_binomial(count, odds, exponent)
     values = np.arange(len(chances))
     nodes = np.unique(np.linspace(0, values[-1], min(NODES, len(values))).astype(np.int64))
     left = np.maximum(np.searchsorted(nodes, values) - 1, 0)
     right = np.minimum(left + 1, len(nodes) - 1)
     place = (values - nodes[left]) / np.maximum(nodes[right] - nodes[left], 1)
     weights = np.bincount(left, chances * (1 - place), len(nodes)) + np.bincount(right, chances * place, len(nodes))
-    return (first + nodes).astype(np.float64), weights.astype(np.float64)
+    used = weights > 0  # without odds, the first alone
+    return (first + nodes[used]).astype(np.float64), weights[used].astype(np.float64)
 
 
 def _check(local_epsilon: float, rows: int, symbols: int | None) -> None:

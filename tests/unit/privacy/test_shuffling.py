@@ -174,6 +174,10 @@ def test_bound_falls_with_rows_and_delta_and_rises_with_loss(symbols):
     assert by_rows[1] > 30 * by_rows[-1]
 
 
+def test_bound_of_too_many_symbols_is_that_of_any_randomiser():
+    assert bound_epsilon(3, 10_000, 1e-8, 10**15) == bound_epsilon(3, 10_000, 1e-8)
+
+
 def test_bound_of_a_huge_table_is_that_of_a_smaller_one(monkeypatch):
     monkeypatch.setattr(shuffling, "MAX_ROWS", 10_000)
     assert bound_delta(4, 10**15, 0.3) == bound_delta(4, 10_000, 0.3) > bound_delta(4, 9_999, 0.3) * 0.99
