@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_LAW_MARGIN = 1e-8
-"""Margin of epsilon: a law of whole numbers differs from randomised response by a relative 1e-9 at most."""
 _TIE = 2.0**-60
 """Probability that two rows have equal places in the secret order."""
 MOST_ROWS = 10**10
@@ -59,9 +57,9 @@ class TableTerms:
         """Return whether the promise holds for a group of so many rows."""
         from wordveil.privacy.shuffling import bound_delta  # it loads NumPy, which the command line does without
 
-        if rows < 1 or self.epsilon <= _LAW_MARGIN:
+        if rows < 1:
             return False
-        bound = bound_delta(self.local_epsilon, rows, self.epsilon - _LAW_MARGIN, self.symbols)
+        bound = bound_delta(self.local_epsilon, rows, self.epsilon, self.symbols)
         return bound + rows * _TIE <= self.delta
 
     def find_least_rows(self) -> int | None:
@@ -86,7 +84,7 @@ class TableTerms:
 
         epsilon = self.local_epsilon
         if (delta := self.delta - rows * _TIE) > 0:
-            epsilon = min(epsilon, bound_epsilon(epsilon, rows, delta, self.symbols) + _LAW_MARGIN)
+            epsilon = bound_epsilon(epsilon, rows, delta, self.symbols)
         return TablePrivacy(
             self.local_epsilon, epsilon, self.delta, records or rows * groups, groups, rows, self.symbols
         )
