@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
+from wordveil.mechanisms.tree.levels import WHOLE, solve_levels
 from wordveil.privacy import shuffling
 from wordveil.privacy.shuffling import bound_delta, bound_epsilon, closed_form, group_bound
 
@@ -168,6 +169,18 @@ def test_bound_falls_with_rows_and_delta_and_rises_with_loss(symbols):
     assert by_delta[-1] == 0
     assert (by_loss[0], by_loss[-1], deltas[-2]) == (40.0, 0, 0)
     assert by_rows[1] > 30 * by_rows[-1]
+
+
+@pytest.mark.parametrize(("loss", "subjects"), [(1, 3), (6, 100), (8, 5_000)])
+def test_tables_of_passages_are_a_response_drawn_again(loss, subjects):
+    """So the bound for randomised response holds for their whole numbers, with the ranks of subjects too."""
+    levels = solve_levels([(1, subjects)], [0.0, float(loss)], padding=True)
+    own, other = levels.words[0].probabilities
+    back, rank = Fraction(levels.padding.numbers[0], subjects * WHOLE), Fraction(1, WHOLE)
+    empty, stays = (Fraction(law.pad, WHOLE) for law in (levels.words[0], levels.padding))
+    subject = (min(other, back) - rank) / (own + (subjects - 1) * other + back + (subjects + 1) * rank)
+    share = min(subject, min(empty, stays) / (subjects * empty + stays))
+    assert 1 / share - subjects <= Fraction(math.exp(loss)) * (1 + Fraction(1, 10**15))
 
 
 def test_bound_of_too_many_symbols_is_that_of_any_randomiser():
