@@ -1,1 +1,1 @@
-"""Evaluations of texts by `wordveil evaluate`: attacks, utility and style."""
+"""Evaluations of texts by `wordveil evaluate`: attacks and utility."""

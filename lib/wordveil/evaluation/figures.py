@@ -22,7 +22,6 @@ from wordveil.evaluation.encoders import SentenceEncoder, measure_similarity
 from wordveil.evaluation.linkage import LINKED, measure_linkage
 from wordveil.evaluation.pairs import Pairs
 from wordveil.evaluation.redrawn import BundleSanitiser, NotDrawnByWordError, Redrawn, redraw_columns
-from wordveil.evaluation.stylometry import measure_style_change
 from wordveil.evaluation.topics import measure_terms
 from wordveil.privacy.recovery import PriorRecovery, Recovered
 from wordveil.scores.documents import Documents
@@ -172,7 +171,7 @@ def measure_tasks(split: Split, names: Sequence[str], label: str, embedding: Emb
 def measure_texts(
     pairs: Pairs, sanitiser: BundleSanitiser, encoder: SentenceEncoder, topics: int, seed: int
 ) -> list[Score]:
-    """Measure what needs neither authors nor labels: words, links, terms and ``topics``, style and similarity.
+    """Measure what needs neither authors nor labels: words, links, terms and ``topics``, and similarity.
 
     Words and links are measured on at most :data:`POOL` or :data:`TEXT_POOL` records of the sample. ``sanitiser``: the
     one that drew the texts; the attacker who links records draws again with a throwaway key. ``encoder``: computes the
@@ -184,7 +183,6 @@ def measure_texts(
         *(_measure_context(redrawn, seed) if sanitiser.bundle.topics is None else ()),
         *measure_linkage(befores, afters, encoder, RELEASE, seed, redrawn),
         *measure_terms(originals, released, RELEASE, seed, topics, load_stop_words(None, sanitiser.policy.language)),
-        *measure_style_change(originals, released, RELEASE, seed),
         *measure_similarity(originals, released, encoder, RELEASE, seed),
     ]
 

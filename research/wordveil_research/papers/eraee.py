@@ -212,7 +212,7 @@ def _train(plan: GeneratorPlan, embedding: Embedding, around: Surroundings) -> G
 def _compare(originals: Sequence[str], written: Sequence[str], row: Row, draw: int, part: str) -> Iterator[Score]:
     """Similarity in meaning and change of style."""
     from wordveil.evaluation.encoders import make_encoder, measure_similarity
-    from wordveil.evaluation.stylometry import measure_style_change
+    from wordveil_research.methods.stylometry import measure_style_change
 
     found = [
         *measure_similarity(originals, written, make_encoder(), row.name, draw),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support.repository import ROOT
-from wordveil.evaluation.stylometry import (
+from wordveil_research.methods.stylometry import (
     FEATURES,
     FUNCTION_WORDS,
     NAMES,
