@@ -233,13 +233,16 @@ class NightlySettings(SubmitSettings):
 class AnalyticsSettings(SubmitSettings):
     """Settings of ``analytics_on_release``."""
 
-    output: str = setting("", "the directory of the tables terms and topics, where Spark writes", required=True)
+    output: str = setting(
+        "", "the directory of the tables terms, topics and subjects, where Spark writes", required=True
+    )
     public_key: str = setting(
         "", "the release's public key, from its owner; without it the manifest is checked only with its own key"
     )
     topics: int = setting(5, "how many topics to find")
     terms: int = setting(10, "how many terms describe a topic")
     min_documents: int = setting(2, "terms in fewer records are left out")
+    by: str = setting("", "kept columns in whose groups subjects are estimated, separated by commas")
     delta_jars: str = setting(
         "", "a directory with Delta's jars, if Spark cannot fetch them and `spark_conf` does not name any"
     )
@@ -804,5 +807,6 @@ class AnalyseOperator(PublicTableOperator):
         return [
             *("--table", event["table"], "--output", settings.output, "--version", str(event["public_version"])),
             *("--topics", str(settings.topics), "--terms", str(settings.terms)),
-            *("--min-documents", str(settings.min_documents), *self.delta_jars_option(settings)),
+            *("--min-documents", str(settings.min_documents), *(("--by", settings.by) if settings.by else ())),
+            *self.delta_jars_option(settings),
         ]

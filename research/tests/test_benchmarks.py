@@ -17,6 +17,7 @@ ON_SPARK = (
     *("object_stores", "releases", "scaling", "start_up", "tables", "task_start"),
 )
 ON_DATA = {
+    "estimates": ("news20_bydate.jsonl.xz",),
     "exam": ("presidio_generated_large.jsonl.xz",),
     "koppel": ("c50_reuters.jsonl.xz",),
     "languages": ("sst2.jsonl.xz", "trec6.jsonl.xz", "snips7.jsonl.xz", "mr.jsonl.xz"),

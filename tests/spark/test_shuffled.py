@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.intervals import least_chance, most_chance
-from support.releases import DiedError, Lake
+from support.releases import DiedError, Lake, read_delta
 from support.workspaces import WORDS, Workspace
 from wordveil.errors import InputError
+from wordveil.measures.estimates import Response, estimate_counts
 from wordveil.release.events import ADDING
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import MANIFEST, verify_table
+from wordveil.spark.analytics import analyse
 from wordveil.spark.platform import delta_table
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.ledger_report import list_tables
@@ -165,7 +168,7 @@ class Nights:
 
     def __init__(self, spark: Any, place: Workspace, workspace: Workspace) -> None:
         self.lake = Lake(spark, place)
-        self.config = self.lake.config(input={"author": "who", "keep": []}, **sections(workspace))
+        self.config = self.lake.config(input={"author": "who"}, **sections(workspace))
 
     def spend(self, name: str) -> Night:
         self.lake.forget()
@@ -209,6 +212,19 @@ def test_nights_add_rows_once_and_never_change_one(spark: Any, tmp_path: Path, w
     recorded = list_tables(spark, nights.config.home.ledger.path, None)
     assert [row["publication"] for row in recorded] == [1, 2]
     assert recorded[1]["epsilon_sum"] == recorded[0]["epsilon"] + recorded[1]["epsilon"]
+    public, output = str(nights.lake.public), tmp_path / "analytics"
+    with pytest.raises(InputError, match="--by = who: the table has no such kept column"):
+        analyse(spark, public, str(output), by=["who"])
+    analysis = analyse(spark, public, str(output), topics=2, by=["day"])
+    assert sum(row["estimate"] for row in analysis.subjects) == pytest.approx(63)
+    drawn = Counter(row["symbols"][0] for row in nights.rows())
+    estimates = estimate_counts(np.array([[drawn[symbol] for symbol in range(3)]]), Response.of(LOSS, 3))
+    by_symbol = {row["symbol"]: row["estimate"] for row in analysis.subjects}
+    assert [by_symbol[symbol] for symbol in range(3)] == pytest.approx(estimates.counts[0].tolist())
+    found = read_delta(output / "subjects")
+    assert {(row["day"], row["text_column"], row["records"]) for row in found} == {("d0", 1, 63)}
+    assert {row["symbol"]: row["estimate"] for row in found} == by_symbol
+    assert all(row["low_of_all"] <= row["low"] <= row["high"] <= row["high_of_all"] for row in found)
 
 
 STEPS = ("adding", "table", "create public table", "public table")

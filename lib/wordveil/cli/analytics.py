@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -23,7 +24,7 @@ def analytics(
             "-o",
             metavar="PATH",
             callback=absolute_path,
-            help="The directory for the tables terms and topics. Existing ones are replaced.",
+            help="The directory for the tables terms, topics and subjects. Existing ones are replaced.",
         ),
     ],
     version: Annotated[
@@ -36,9 +37,17 @@ def analytics(
     min_documents: Annotated[
         int, Option("--min-documents", min=1, metavar="N", help="Leave out terms that occur in fewer documents.")
     ] = 2,
+    by: Annotated[
+        str | None,
+        Option(
+            "--by",
+            metavar="COLUMN,...",
+            help="Estimate subjects in each group of these kept columns, where texts were drawn whole.",
+        ),
+    ] = None,
     jars: JarsOption = None,
 ) -> Result:
-    """Count the terms of a published table and find topics in them.
+    """Count the terms of a published table, find topics in them, and estimate the subjects of texts drawn whole.
 
     Needs neither a key nor a configuration. Verify the table first.
 
@@ -60,6 +69,7 @@ def analytics(
             shown=shown,
             min_documents=min_documents,
             stop_words=load_stop_words("english"),
+            by=by.split(",") if by else (),
             progress=progress,
         )
     facts = {
@@ -67,6 +77,12 @@ def analytics(
         "records": f"{analysis.records:,}, {analysis.documents:,} with a term",
         "terms": f"{analysis.terms:,}, which occur {analysis.occurrences:,} times",
         **{f"topic {number}": ", ".join(topic) for number, topic in enumerate(analysis.topics)},
+        **{f"subject {row['symbol']}": _show_subject(row) for row in analysis.subjects[:shown]},
         "written to": output,
     }
     return Result(analysis.to_dict(), partial(print_table, f"Analytics of {table}", facts))
+
+
+def _show_subject(row: Mapping[str, Any]) -> str:
+    words = " ".join(row["keywords"].split()[:5]) or "no known word"
+    return f"{max(row['estimate'], 0):,.0f} texts ({row['low']:,.0f} to {row['high']:,.0f}): {words}"

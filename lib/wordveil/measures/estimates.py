@@ -1,0 +1,66 @@
+"""Unbiased counts of what records said, from counts of what was drawn for them, with intervals.
+
+Draws by randomised response are biased towards uniform. Of ``n`` records of which ``x`` came out as a symbol, an
+unbiased estimate of how many had it is ``(x - n q) / (p - q)``, where ``p`` is the probability that a symbol stays and
+``q`` that another becomes it (Warner 1965). If ``N`` had it, ``x`` has the mean ``N p + (n - N) q`` and the variance
+``N p (1 - p) + (n - N) q (1 - q)``. The interval has all ``N`` whose ``x`` lies within ``z`` standard deviations of its
+mean (a score interval), which covers far better for few records than a fixed width around the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Self
+
+import numpy as np
+
+from wordveil.arrays import Float64, Int64
+
+
+@dataclass(frozen=True)
+class Response:
+    """Law of randomised response: the probability ``own`` that a symbol stays, and ``other`` of each other symbol."""
+
+    own: float
+    other: float
+
+    @classmethod
+    def of(cls, epsilon: float, symbols: int) -> Self:
+        """Make the law of a loss of ``epsilon`` over so many symbols. Raises :class:`ValueError` for less than two."""
+        if symbols < 2 or not 0 < epsilon < math.inf:
+            raise ValueError(f"Expected at least 2 symbols and epsilon in (0, inf), got {symbols} and {epsilon}.")
+        other = 1 / (math.exp(epsilon) + symbols - 1)
+        return cls(1 - (symbols - 1) * other, other)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Estimated counts of symbols, float64 ``(groups, symbols)``, and the ends of an interval of each.
+
+    ``counts`` add up to the records of a group, and may be negative. ``low``, ``high``: within 0 and these records.
+    """
+
+    counts: Float64
+    low: Float64
+    high: Float64
+
+
+def estimate_counts(drawn: Int64, response: Response, *, confidence: float = 0.95, together: int = 1) -> Estimates:
+    """Estimate how many records had each symbol.
+
+    ``drawn``: int64 ``(groups, symbols)``, how many records of each group came out as each symbol. ``together``: the
+    number of intervals that all hold with probability ``confidence`` (Bonferroni); 1: each by itself.
+    """
+    z2 = NormalDist().inv_cdf(1 - (1 - confidence) / (2 * together)) ** 2
+    own, other = response.own, response.other
+    gain, base = own - other, other * (1 - other)
+    records = drawn.sum(axis=1, keepdims=True).astype(np.float64)
+    excess = drawn - records * other
+    # All N with (excess - N gain)^2 <= z^2 (records base + N slope).
+    slope = own * (1 - own) - base
+    middle = excess / gain + z2 * slope / (2 * gain**2)
+    spread = np.sqrt(np.maximum(middle**2 - (excess**2 - z2 * records * base) / gain**2, 0.0))
+    low, high = (np.clip(end, 0.0, records) for end in (middle - spread, middle + spread))
+    return Estimates(excess / gain, low, high)
