@@ -40,8 +40,11 @@ class TablePrivacy:
     def is_true(self) -> bool:
         """Return whether ``epsilon`` and ``delta`` follow from the other figures."""
         terms = TableTerms(self.local_epsilon, self.symbols, self.epsilon, self.delta)
-        is_counted = 0 < self.rows <= self.records and self.groups >= 1 and self.rows * self.groups <= self.records
-        return is_counted and (self.epsilon >= self.local_epsilon or terms.holds_for(self.rows))
+        is_counted = self.rows >= 1 and self.groups >= 1 and self.rows * self.groups <= self.records
+        try:
+            return is_counted and (self.epsilon >= self.local_epsilon or terms.holds_for(self.rows))
+        except ValueError:  # no figures of a table
+            return False
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ class TableTerms:
 
     def find_least_rows(self) -> int | None:
         """Find the smallest group for which the promise holds, to a hundredth; None beyond :data:`MOST_ROWS`."""
-        high = min(max(1, round(math.exp(self.local_epsilon) * -math.log(self.delta) / self.epsilon**2)), MOST_ROWS)
+        guess = self.local_epsilon + math.log(-math.log(self.delta)) - 2 * math.log(self.epsilon)
+        high = max(1, round(math.exp(min(guess, math.log(MOST_ROWS)))))
         while not self.holds_for(high):
             if high == MOST_ROWS:
                 return None

@@ -222,7 +222,7 @@ def publish_release(
         journal.require_live()
         journal.check_key(key)
         _require_plain(release.public)
-        unfinished = find_unfinished(journal) if output.shuffle else None
+        unfinished = find_unfinished(release) if output.shuffle else None
         gate = journal.events[unfinished.gate - 1] if unfinished else _find_passed_gate(release, rules.digest)
         progress("publishing")
         version = int(gate.body["draws_version"])
@@ -367,7 +367,7 @@ def _add_to_table(
     """
     public, output = release.public, release.home.output
     before = signed if addition.since else None
-    is_begun = find_unfinished(release.journal) is not None
+    is_begun = find_unfinished(release) is not None
     if addition.since and (before is None or not (is_begun or _is_as_signed(public, before, output))):
         raise ReleaseError(f"public table {public.path}: is not as it was signed. Rows are not added to it. {_MOVE}")
     rows = find_waiting(release, addition.draws_version, addition.since)

@@ -18,7 +18,6 @@ from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED
 from wordveil.release.events import ADDING, PUBLISHED, Event
 from wordveil.spark.platform.columns import column
-from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.ledger import Terms
 from wordveil.spark.release.tables import Release
 from wordveil.spark.sanitise.job import add_promise, count_groups, require_rows
@@ -39,12 +38,13 @@ class Addition:
     public_version: int
 
 
-def find_unfinished(journal: Journal) -> Addition | None:
-    """Find the addition of a publication that was killed, or None."""
-    begun, done = journal.latest(ADDING), journal.latest(PUBLISHED)
+def find_unfinished(release: Release) -> Addition | None:
+    """Find the addition of a publication that was killed, or None; None too if its table was moved away since."""
+    begun, done = release.journal.latest(ADDING), release.journal.latest(PUBLISHED)
     if begun is None or (done is not None and done.seq > begun.seq):
         return None
-    return Addition(**begun.body)
+    addition = Addition(**begun.body)
+    return addition if addition.public_version < 0 or release.public.exists() else None
 
 
 def make_terms(shuffle: ShuffleSection, local: float, settings: RecordSettings, facts: PublishedFacts) -> TableTerms:
@@ -94,7 +94,7 @@ def add_rows(
     shuffle = output.shuffle
     assert shuffle is not None
     privacy = require_rows(counted := count_groups(rows, kept), terms)
-    if find_unfinished(journal) is None:
+    if find_unfinished(release) is None:
         journal.add(ADDING, "", lambda _: asdict(addition))
     naming = Terms.naming(release.name, release.draws.identifier(), f"publication-{addition.publication}")
     release.ledger.record_table(naming, privacy)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DoubleType, FloatType, StringType, StructType
 
 from wordveil.assembly.jobs import find_table_terms, load_materials
 from wordveil.assembly.run_report import RunReport, make_report
@@ -91,7 +91,10 @@ def run_sanitise(
                 require_rows(count_groups(table, config.source.keep), shuffled)
             counts = write_sanitised(table, draft.path, job, config.source, config.output, progress)
             if shuffled:
-                privacy = require_rows(count_groups(spark.read.parquet(draft.path), config.source.keep), shuffled)
+                # As Spark would guess the types of directories' values, "01" and "1" would be one group.
+                kept = StructType([table.schema[name] for name in config.source.keep])
+                written = (spark.read.schema(kept) if kept else spark.read).parquet(draft.path)
+                privacy = require_rows(count_groups(written, config.source.keep), shuffled)
             if materials.bundle.topics is not None:
                 topics = json.dumps(materials.bundle.topics.describe(), indent=1, ensure_ascii=False)
                 Files(spark, f"{draft.path}/{TOPICS}").write(topics)
@@ -166,8 +169,14 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
 
 
 def count_groups(rows: DataFrame, kept: Sequence[str]) -> tuple[int, int, int]:
-    """Count the rows of a table: of its smallest group of equal ``kept`` columns, its groups, and all."""
-    groups = rows.groupBy(*map(column, kept)).count()
+    """Count the rows of a table: of its smallest group of equal ``kept`` columns, its groups, and all.
+
+    Values are equal only if readers cannot tell them apart, under any collation, and as zeros with different signs.
+    """
+    as_read = {StringType: "binary", FloatType: "string", DoubleType: "string"}
+    kinds = [as_read.get(type(rows.schema[name].dataType)) for name in kept]
+    values = [column(name).cast(kind) if kind else column(name) for name, kind in zip(kept, kinds, strict=True)]
+    groups = rows.groupBy(*(value.alias(f"__{place}") for place, value in enumerate(values))).count()
     counted = groups.agg(F.min("count"), F.count(F.lit(1)), F.coalesce(F.sum("count"), F.lit(0))).first()
     assert counted is not None
     smallest, number, total = counted
