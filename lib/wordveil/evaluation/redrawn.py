@@ -224,8 +224,10 @@ def redraw_columns(system: BundleSanitiser, columns: Sequence[pa.StringArray], s
     if len(columns) > 1 and policy.length == Length.SAMPLE:
         raise NotDrawnByWordError("Expected one text column, or a policy that samples no words.")
     codec = ColumnsCodec(system.columns, policy, bundle, system.ngrams)
-    accepted = _find_accepted(codec, columns, policy, mechanism.max_tokens)
-    encoded = codec.encode([column.take(pa.array(accepted)) for column in columns])
+    encoded = codec.encode(columns)
+    accepted = _find_accepted(encoded, policy, mechanism.max_tokens)
+    if len(accepted) < len(encoded.offsets) - 1:
+        encoded = codec.encode([column.take(pa.array(accepted)) for column in columns])
     pattern, keys = encoded.pattern, _make_keys(b"tokens of public texts", seed)
     whole = Ragged(encoded.layout.join([column.ids for column in encoded.columns]), encoded.offsets)
     names = [b"%d" % row for row in accepted.tolist()]
@@ -257,11 +259,8 @@ def redraw_columns(system: BundleSanitiser, columns: Sequence[pa.StringArray], s
     )
 
 
-def _find_accepted(
-    codec: ColumnsCodec, columns: Sequence[pa.StringArray], policy: TextPolicy, max_tokens: int
-) -> Int64:
+def _find_accepted(encoded: Texts, policy: TextPolicy, max_tokens: int) -> Int64:
     """Find the indices of the records that a release would keep."""
-    encoded = codec.encode(columns)
     is_refused = np.asarray(encoded.refused != None, np.bool_)  # noqa: E711 - elementwise
     if policy.refused == Refused.EMPTY:
         is_refused[:] = False
