@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordveil.errors import ConfigError, Fault
+from wordveil.input.locations import resolve
 from wordveil.release.layout import DELTA_LOG, DRAWS, JOURNAL
 
 if TYPE_CHECKING:
@@ -65,12 +66,12 @@ def is_small(config: Config) -> bool:
 
 
 def _exists(path: str) -> bool:
-    local = Path(path.removeprefix("file:"))
+    local = Path(resolve(path))
     return local.is_absolute() and local.exists()
 
 
 def _list_ancestors(path: str) -> Iterator[str]:
-    local = Path(path.removeprefix("file:"))
+    local = Path(resolve(path))
     yield from (str(directory).rstrip("/") for directory in (local, *local.parents))
 
 

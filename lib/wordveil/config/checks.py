@@ -28,7 +28,7 @@ from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, did_you_mean, shown_value
 from wordveil.input.columns import Columns, fold_name
 from wordveil.input.formats import find_source_faults
-from wordveil.input.locations import SCHEME, find_directory, overlaps
+from wordveil.input.locations import SCHEME, lies_in
 from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.relations import Relation, column_exposure
@@ -124,9 +124,8 @@ def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
 
 def find_place_faults(setting: str, texts: str, places: Mapping[str, str | None]) -> Iterator[Fault]:
     """List public texts that lie in places, by setting, where a job reads or writes texts of records."""
-    named = find_directory(texts)
     for name, place in places.items():
-        if place and (overlaps(named, find_directory(place)) or overlaps(find_directory(place), named)):
+        if place and (lies_in(texts, place) or lies_in(place, texts)):
             yield Fault(setting, texts, f"is {name}, inside it or above it, and must be public. Name public texts.")
 
 
@@ -305,13 +304,13 @@ def _one_shot_faults(sections: Sections, output: OutputSection) -> Iterable[Faul
 def _nesting_faults(source: Source | None, output: OutputSection, ledger: LedgerSection | None) -> Iterable[Fault]:
     """List tables that lie inside each other."""
     paths = {"output.path": output.path, "ledger.path": ledger and ledger.path, "output.public": output.public}
-    tables = {name: path.rstrip("/") for name, path in paths.items() if path}
+    tables = {name: path for name, path in paths.items() if path}
     if source and source.path:
-        tables["input.path"] = source.path.rstrip("/")
+        tables["input.path"] = source.path
     for (name, path), (other, above) in itertools.permutations(tables.items(), 2):
         # _table_faults reports an output inside the input.
         reported = name == "input.path" or {name, other} == {"output.path", "input.path"}
-        if not reported and (path + "/").startswith(above + "/"):
+        if not reported and lies_in(path, above):
             yield Fault(name, path, f"is {other}, or inside it. Choose another path.")
 
 
@@ -337,6 +336,5 @@ def _table_faults(source: Source, output: OutputSection) -> Iterable[Fault]:
             yield Fault(
                 "output.partition_by", name, f"is not among input.keep; only kept columns are in the output.{near}"
             )
-    here, there = (source.path or "").rstrip("/"), output.path.rstrip("/")
-    if here and (here == there or here.startswith(there + "/") or there.startswith(here + "/")):
+    if source.path and (lies_in(source.path, output.path) or lies_in(output.path, source.path)):
         yield Fault("output.path", output.path, "is the input, inside it or above it. Choose another path.")

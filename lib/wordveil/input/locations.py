@@ -22,17 +22,15 @@ def make_absolute(path: str, directory: Path | None = None) -> str:
     return os.path.normpath(Path(directory or "").absolute() / path)
 
 
-def find_directory(place: str) -> str:
-    """Return the place that a path or URI names without links, and for a pattern the directory above its names."""
+def resolve(place: str) -> str:
+    """Return the place that a path or URI names, without ``file:``, links and ``..`` on this machine's disk."""
     local = re.sub(r"^file:/+", "/", place)
-    fixed = re.split(r"[*?\[{]", local, maxsplit=1)[0]
-    fixed = fixed if fixed == local else fixed.rpartition("/")[0]
-    return os.path.realpath(fixed or "/") if local.startswith("/") else fixed.rstrip("/")
+    return os.path.realpath(local) if local.startswith("/") else local.rstrip("/")
 
 
-def overlaps(inner: str, outer: str) -> bool:
-    """Return whether a place from :func:`find_directory` is another one, or inside it."""
-    return f"{inner}/".startswith(f"{outer.rstrip('/')}/")
+def lies_in(inner: str, outer: str) -> bool:
+    """Return whether a place is another one, or inside it, however both are written."""
+    return f"{resolve(inner)}/".startswith(f"{resolve(outer).rstrip('/')}/")
 
 
 def relative_to_file(path: str, file: Path) -> str:

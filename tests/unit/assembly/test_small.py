@@ -1,4 +1,4 @@
-"""Which jobs are small: those of which everything is on this machine's disk and small."""
+"""Paths on this machine's disk: which jobs are small, and where no table may be created."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 
 from support.workspaces import Workspace, corpus
 from wordveil.assembly import local_paths
-from wordveil.assembly.local_paths import is_small
+from wordveil.assembly.local_paths import is_small, require_free_paths
+from wordveil.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +55,14 @@ def test_what_may_be_elsewhere_is_not_small(workspace: Workspace):
         {"spark": {"options": {"spark.hadoop.fs.defaultFS": "hdfs://name"}}},
     ):
         assert not is_small(workspace.config(**sections)), sections
+
+
+def test_a_release_above_a_table_is_found_however_written(workspace: Workspace):
+    root = workspace.root
+    for table in ("journal", "draws"):
+        (root / "release" / table / "_delta_log").mkdir(parents=True)
+    (root / "link").symlink_to(root / "release" / "sub")
+    for place in (f"{root}/link", f"{root}/none/../release/sub", f"file://{root}/release/sub"):
+        with pytest.raises(ConfigError, match=rf"is the directory of a release, {root}/release, or inside it"):
+            require_free_paths(workspace.config(output={"path": f"{place}/out"}).output, None)
+    require_free_paths(workspace.config(output={"path": f"{root}/link/../../free"}).output, None)

@@ -162,10 +162,19 @@ def test_a_key_that_is_given_for_its_path_is_not_shown(tmp_path: Path):
     assert digits not in str(error.value)
 
 
-def test_tables_inside_each_other_however_written_are_found(tmp_path: Path):
-    output = {"path": f"{tmp_path}/lake/support", "format": "delta", "public": "../lake/support/public"}
+@pytest.mark.parametrize(
+    "above", ["../lake/support", "/lake/../{root}/lake/support", "file://{root}/lake/support", "link"]
+)
+def test_tables_inside_each_other_however_written_are_found(tmp_path: Path, above: str):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "link").symlink_to(tmp_path / "lake" / "support")
+    inside = f"{above.format(root=tmp_path)}/public"
+    output = {"path": f"{tmp_path}/lake/support", "format": "delta", "public": inside}
     with pytest.raises(ConfigError, match=r"output.public = .*: is output.path, or inside it"):
         load_config(write(tmp_path / "conf", settings(output=output)))
+    source = {"path": inside, "id": "ticket", "text": "body", "format": "delta"}
+    with pytest.raises(ConfigError, match=r"output.path = .*: is the input, inside it or above it"):
+        load_config(write(tmp_path / "conf", settings(input=source, output={**output, "public": "../shown"})))
 
 
 def test_recipe_wherever_the_file_is_has_the_names_as_written(tmp_path: Path):
