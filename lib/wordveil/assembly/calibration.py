@@ -235,13 +235,12 @@ TEXT, LABEL = "text", "label"
 """Columns of a labelled sample."""
 
 
-def calibrate_texts(request: Request, config: Config, work: BuildContext) -> list[TextMeaning]:
+def calibrate_texts(request: Request, config: Config, clusters: int, work: BuildContext) -> list[TextMeaning]:
     """Measure what the epsilons of a checked request mean for whole texts, by numbers of subjects.
 
-    Raises :class:`ConfigError` and :class:`PublicFileError` for a labelled sample that cannot serve, before anything is
-    built; otherwise as :func:`open_parts`.
+    ``clusters``: the configured number. Raises :class:`ConfigError` and :class:`PublicFileError` for a labelled
+    sample that cannot serve, before anything is built; otherwise as :func:`open_parts`.
     """
-    clusters = int(config.mechanism.recipe["clusters"])
     sample = None
     if request.labelled is not None:
         sample = _read_sample(str(request.labelled), config.places, config.policy.unit)
@@ -270,8 +269,8 @@ def _read_sample(source: str, places: Mapping[str, str | None], unit: DrawnUnit)
 
 
 def _find_columns(schema: pa.Schema, where: str) -> list[str]:
-    """Return the columns of a sample. A label may also be a whole number, or true and false."""
-    for name, others in ((TEXT, ()), (LABEL, (pa.types.is_integer, pa.types.is_boolean))):
+    """Return the columns of a sample. A label may also be a number, or true and false."""
+    for name, others in ((TEXT, ()), (LABEL, (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean))):
         if name not in schema.names:
             has = list_names(schema.names)
             raise PublicFileError(f"{where}: has no column `{name}`, but {has}. Write a text and its label in a row.")
@@ -305,10 +304,10 @@ def _judge_sample(
             chosen = replace(settings, clusters=count, output="keywords")
             try:
                 built = section.mechanism.build(parts.embedding, chosen, padding=True, work=quiet, inputs=parts.inputs)
-            except BundleError:  # too few passages for so many subjects
+            except BundleError as error:
                 if count == settings.clusters:
                     raise
-                judged += at_count
+                judged += [replace(meaning, problem=str(error)) for meaning in at_count]
                 continue
             with load_built(section.mechanism, built, count) as mechanism:
                 assert mechanism.encoder is not None

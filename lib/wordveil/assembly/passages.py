@@ -78,7 +78,7 @@ def read_strings(
     ``where``: the setting and the file, for messages. ``choose``: names the columns, given the schema. ``others``:
     endings of other formats that the caller reads. Raises :class:`PublicFileError`.
     """
-    kind = "parquet" if path.is_dir() else _FORMATS.get(path.suffix)
+    kind = "parquet" if path.is_dir() else _FORMATS.get(Path(path.name.removesuffix(".gz")).suffix)
     if kind is None:
         known = ", ".join([*_FORMATS, *others])
         raise PublicFileError(f"{where}: its name tells no format. Name a file that ends in {known}.")

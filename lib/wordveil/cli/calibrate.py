@@ -117,7 +117,7 @@ def _calibrate_texts(call: Call, request: Request, config: Config) -> Result:
         raise usage_error(option, "", problem)
     clusters = int(config.mechanism.recipe["clusters"])
     with show_progress() as (progress, steps):
-        meanings = calibrate_texts(request, config, BuildContext(progress, steps))
+        meanings = calibrate_texts(request, config, clusters, BuildContext(progress, steps))
     document = {"mechanism": config.mechanism.name, "meanings": [meaning.to_dict() for meaning in meanings]}
     return Result(document, partial(_print_texts, meanings, clusters))
 
@@ -137,13 +137,12 @@ def _print_texts(meanings: Sequence[TextMeaning], clusters: int) -> None:
     print_note(TEXTS_NOTE)
     if judged:
         print_note(ACCURACY_NOTE.format(count=judged[0].count, chance=judged[0].chance))
+    for problem in dict.fromkeys(meaning.problem for meaning in meanings if meaning.problem):
+        print_note(problem)
 
 
 def _show_accuracy(accuracy: Score | None) -> str:
-    """Show an accuracy with its interval, or why there is none."""
-    if accuracy is None:
-        return "too few passages"
-    return f"{accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})"
+    return f"{accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})" if accuracy else "none"
 
 
 def print_calibration(calibration: Calibration) -> None:

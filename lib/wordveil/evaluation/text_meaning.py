@@ -25,7 +25,7 @@ class TextMeaning:
     ``stays``: the probability that a text keeps its subject. ``linked``: the share of 10,000 records that the best
     attacker links to their originals, where all subjects are equally frequent. ``at_most``: the probability that one
     record is linked, whatever its subject. ``accuracy``: the share of the texts of a public sample whose label the
-    drawn subject tells; None without a sample, or if there are too few passages for so many subjects.
+    drawn subject tells; None without a sample, or for the ``problem`` that so many subjects have.
     """
 
     epsilon: float
@@ -34,6 +34,7 @@ class TextMeaning:
     linked: float
     at_most: float
     accuracy: Score | None = None
+    problem: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

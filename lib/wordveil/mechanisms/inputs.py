@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -78,7 +79,8 @@ class PublicPassages:
     ``ids``: int32 ``(tokens,)``, the words of the passages, without those outside the embedding. ``offsets``: int64
     ``(passages + 1,)``. ``texts``: string array ``(texts,)``, passages and sentences of passages that may be written,
     distinct and on one line each: they name no person, number or the like. ``text_ids``, ``text_offsets``: their words.
-    ``whole``: string array ``(passages,)``, the passages as they stand.
+    ``whole``: string array ``(passages,)``, the passages as they stand. ``read``: what encoders
+    made of them, for builds with other numbers of subjects.
     """
 
     ids: Int32
@@ -87,6 +89,7 @@ class PublicPassages:
     text_ids: Int32
     text_offsets: Int64
     whole: pa.StringArray
+    read: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -21,7 +21,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Topics
 from wordveil.mechanisms.inputs import PublicPassages
-from wordveil.mechanisms.passages.encoder import PARTS, Int16, SumEncoder, find_nearest
+from wordveil.mechanisms.passages.encoder import PARTS, SumEncoder, find_nearest
 from wordveil.mechanisms.passages.model import ModelEncoder
 from wordveil.neighbours.blocks import BuildContext, start_threads
 from wordveil.neighbours.clusters import build_partition, sum_clusters, whole_directions
@@ -88,22 +88,14 @@ def find_subjects(
     """
     counts = _count_words(passages, embedding.size)
     weights = _HALF / (_HALF + frequencies)
-    if find_model(encoder):
-        offered = passages.texts.slice(0, 0) if keywords else passages.texts
-        found = _read_by_model(ModelEncoder.load(encoder), passages.whole, offered, work)
-    else:
-        work.progress("measuring what the words of passages are about")
-        made = {
-            "vectors": lambda: _weigh_vectors(embedding.vectors, weights, counts),
-            "passages": lambda: _analyse(counts, _HALF_ANALYSED / (_HALF_ANALYSED + frequencies)),
-        }
-        with start_threads(1):  # sums of more threads are rounded in another order
-            columns = [made[part]() for part in PARTS[encoder]]
-        vectors = np.hstack([_quantise(part) for part in columns])
-        if "vectors" not in PARTS[encoder]:
-            # No direction of the analysis has such a word, and a text of these alone is about nothing that is known.
-            vectors[~_find_shared(counts)] = 0
-        found = _read_by_sums(vectors, tuple(part.shape[1] for part in columns), passages)
+    if (found := passages.read.get((encoder, keywords))) is None:
+        if find_model(encoder):
+            offered = passages.texts.slice(0, 0) if keywords else passages.texts
+            found = _read_by_model(ModelEncoder.load(encoder), passages.whole, offered, work)
+        else:
+            work.progress("measuring what the words of passages are about")
+            found = _read_by_sums(encoder, embedding.vectors, frequencies, counts, passages)
+        passages.read[encoder, keywords] = found
     points = found.points
     known_rows = np.flatnonzero((points != 0).any(axis=1))
     if len(known_rows) < 2 * clusters:
@@ -134,10 +126,22 @@ class _ReadPassages:
     offered: Float32
 
 
-def _read_by_sums(vectors: Int16, widths: tuple[int, ...], passages: PublicPassages) -> _ReadPassages:
-    encoder = SumEncoder(vectors, np.empty((0, vectors.shape[1]), np.float32), widths)
-    points, _ = encoder.locate(passages.ids, passages.offsets)
-    return _ReadPassages(encoder, points, encoder.locate(passages.text_ids, passages.text_offsets)[0])
+def _read_by_sums(
+    encoder: str, embedded: Float32, frequencies: Float64, counts: sparse.csr_matrix, passages: PublicPassages
+) -> _ReadPassages:
+    made = {
+        "vectors": lambda: _weigh_vectors(embedded, _HALF / (_HALF + frequencies), counts),
+        "passages": lambda: _analyse(counts, _HALF_ANALYSED / (_HALF_ANALYSED + frequencies)),
+    }
+    with start_threads(1):  # sums of more threads are rounded in another order
+        columns = [made[part]() for part in PARTS[encoder]]
+    vectors = np.hstack([_quantise(part) for part in columns])
+    if "vectors" not in PARTS[encoder]:
+        # No direction of the analysis has such a word, and a text of these alone is about nothing that is known.
+        vectors[~_find_shared(counts)] = 0
+    sums = SumEncoder(vectors, np.empty((0, vectors.shape[1]), np.float32), tuple(part.shape[1] for part in columns))
+    points, _ = sums.locate(passages.ids, passages.offsets)
+    return _ReadPassages(sums, points, sums.locate(passages.text_ids, passages.text_offsets)[0])
 
 
 def _read_by_model(
