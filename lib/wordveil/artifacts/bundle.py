@@ -48,14 +48,6 @@ _RECORDS, _TOKENS = 64, 4
 _KEYS = MasterKey(bytes(range(32))).for_release("draws")  # no secret: nothing private is drawn
 
 
-def digest_built(
-    mechanism: type[Mechanism[Any]], content: Mapping[str, Any], built: MechanismArtifact, directory: Path
-) -> str:
-    """Digest the draws of a ``built`` mechanism, with its files in ``directory``. ``content``: the manifest's."""
-    files = {name: directory / name for name in built.files}
-    return _digest_draws(mechanism.load(content["size"], built.parameters, built.arrays, files), content)
-
-
 def check_draws(mechanism: Mechanism[Any], manifest: Mapping[str, Any], path: Path) -> None:
     """Raise :class:`BundleError` if another package's mechanism draws differently than when its bundle was built.
 
@@ -289,18 +281,15 @@ def write(
     configuration must find a bundle of its own recipe.
     """
     measured = {"recovery": recovery.to_dict() if recovery else None, "suitability": suitability}
+    variant = hashlib.sha256(content_store.encode_canonical(vars(recipe))).hexdigest()[:16]
     return content_store.write_directory(
         store,
         KIND,
         lambda draft: _fill(draft, embedding, built, recipe, {"provenance": dict(provenance), **measured}),
         open_bundle,
-        lambda manifest: _variant(recipe) if recipe.differences(manifest) else "",
+        lambda manifest: variant if recipe.differences(manifest) else "",
         private=bool(built.parameters.get(PRIVATE_WEIGHTS)),
     )
-
-
-def _variant(recipe: Recipe) -> str:
-    return hashlib.sha256(content_store.encode_canonical(vars(recipe))).hexdigest()[:16]
 
 
 def _fill(
@@ -318,7 +307,7 @@ def _fill(
     if built.topics is not None:
         files[_TOPICS] = content_store.write_file(draft / _TOPICS, memoryview(_encode_topics(built.topics)))
     mechanism = MECHANISMS[recipe.mechanism]
-    content = {
+    content: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "mechanism": recipe.mechanism,
         "sampler_version": mechanism.sampler_version,
@@ -329,13 +318,11 @@ def _fill(
         "size": embedding.size if built.topics is None else len(built.topics.passages),
         "files": files,
     }
-    package = MECHANISMS.package_of(recipe.mechanism)
-    facts = {
-        "recipe": vars(recipe),
-        **({"package": package, "draws": digest_built(mechanism, content, built, draft)} if package else {}),
-        "notes": [*embedding.warnings, *built.notes],
-        **measured,
-    }
+    facts = {"recipe": vars(recipe), "notes": [*embedding.warnings, *built.notes], **measured}
+    if package := MECHANISMS.package_of(recipe.mechanism):
+        paths = {name: draft / name for name in built.files}
+        loaded = mechanism.load(content["size"], built.parameters, built.arrays, paths)
+        facts |= {"package": package, "draws": _digest_draws(loaded, content)}
     return content_store.write_manifest(draft, KIND, content, facts)
 
 
@@ -422,7 +409,9 @@ def find(store: Path, recipe: Recipe, location: str = "") -> Path | None:
         if differences := recipe.differences(manifest := _read_manifest(path, known_only=False)):
             others.append((differences, path))
         else:
-            matches.setdefault(_contents_of(manifest["recipe"]), path)
+            built = manifest["recipe"]
+            inputs = sorted((setting, entry["digest"]) for setting, entry in built["inputs"].items())
+            matches.setdefault(str((built["embedding_digest"], inputs)), path)
     if len(matches) > 1:
         # Missing files are known only by their names.
         names = ", ".join(path.name for path in matches.values())
@@ -447,11 +436,6 @@ def find(store: Path, recipe: Recipe, location: str = "") -> Path | None:
         f"{nearest.name}: {'; '.join(differences)}. Run `wordveil build` with this configuration, or change the "
         "configuration to match the bundle."
     )
-
-
-def _contents_of(recipe: Mapping[str, Any]) -> str:
-    inputs = sorted((setting, entry["digest"]) for setting, entry in recipe["inputs"].items())
-    return str((recipe["embedding_digest"], inputs))
 
 
 def _read_manifest(path: Path, *, known_only: bool = True) -> dict[str, Any]:

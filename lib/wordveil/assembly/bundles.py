@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from wordveil.artifacts import bundle as bundles
-from wordveil.artifacts.bundle import Bundle, Recipe
+from wordveil.artifacts.bundle import Bundle, Recipe, name_setting
 from wordveil.artifacts.ngram_model import find_model, open_model
-from wordveil.assembly.inputs import confine_embedding, digest_files, digest_list, read_files
+from wordveil.assembly.inputs import confine_embedding, digest_files, digest_table, read_files
 from wordveil.assembly.remote import fetch, open_store
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import HYPERNYMS, MechanismSection
@@ -112,7 +112,7 @@ def _make_recipe(config: Config, section: MechanismSection, *, missing_allowed: 
     digests = digest_files(section.public_files, missing_allowed=missing_allowed)
     listed = config.text.keep_only
     if listed and (not missing_allowed or Path(listed).exists()):
-        digests[bundles.KEEP_ONLY] = digest_list(listed)
+        digests[bundles.KEEP_ONLY] = digest_table(listed, name_setting(bundles.KEEP_ONLY))
     is_read = not missing_allowed or embeddings.embedding_exists(section.embedding)
     return config.recipe(embeddings.digest_source(section.embedding) if is_read else "", digests)
 

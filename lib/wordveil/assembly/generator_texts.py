@@ -37,7 +37,8 @@ def encode_texts(texts: pa.StringArray, codec: Codec, cut: str, unknown: int) ->
 
     ``unknown`` is the id of unknown words. Sequences without any other word are left out.
     """
-    hashes = np.array([_hash(text) for text in texts.to_pylist()], np.uint64)
+    digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts.to_pylist()]
+    hashes = np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
     if cut == "sentences":
         lines = pc.split_pattern(pc.replace_substring_regex(texts, _SENTENCE_END, "\\1\x1e"), "\x1e")
         hashes = np.repeat(hashes, np.asarray(pc.list_value_length(lines)))
@@ -48,10 +49,6 @@ def encode_texts(texts: pa.StringArray, codec: Codec, cut: str, unknown: int) ->
     lengths = np.diff(offsets)
     bounds = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
     return Piece(ids[np.repeat(kept, lengths)], bounds, hashes[kept])
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 _ROWS = 4096

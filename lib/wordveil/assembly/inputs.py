@@ -108,11 +108,6 @@ def digest_files(sources: Mapping[str, str], *, missing_allowed: bool = False) -
     }
 
 
-def digest_list(source: str) -> str:
-    """Identify the list of ``text.keep_only`` by its content: a SHA-256, hexadecimal."""
-    return _digest_table(source, name_setting(KEEP_ONLY))
-
-
 def confine_embedding(embedding: Embedding, source: str) -> Embedding:
     """Select the words of an embedding that the list of ``text.keep_only`` has, in the embedding's order, with a note.
 
@@ -218,10 +213,6 @@ def _read_hypernyms(setting: str) -> WordTable:
     return WordTable(setting, ngram_model.DEMO, (*table.columns, similarities))
 
 
-def _digest_pairs(source: str, setting: str) -> str:
-    return _digest_table(str(SHIPPED_PAIRS) if source == ngram_model.DEMO else source, setting)
-
-
 def _read_classes(source: str, setting: str, _: Progress) -> WordTable:
     if source.startswith(STOP_WORDS):
         return _list_stop_words(source, setting)
@@ -242,14 +233,11 @@ def _digest_classes(source: str, setting: str) -> str:
     if source.startswith(STOP_WORDS):
         lines = "\n".join(_list_stop_words(source, setting).columns[0].to_pylist())
         return hashlib.sha256(lines.encode()).hexdigest()
-    return _digest_table(source, setting)
+    return digest_table(source, setting)
 
 
-def _read_similarity(source: str, setting: str, progress: Progress) -> Embedding:
-    return embeddings.load(source, progress=progress, setting=setting)
-
-
-def _digest_table(source: str, setting: str) -> str:
+def digest_table(source: str, setting: str) -> str:
+    """Identify a file by its content: a SHA-256, hexadecimal. Raises :class:`PublicFileError`."""
     path = require_file(source, setting)
     try:
         with path.open("rb") as stream:
@@ -290,7 +278,7 @@ class _Kind:
     input: str
     read: Callable[[str, str, Progress], Any]
     fit: Callable[[Any, FittedWords], Any]
-    digest: Callable[[str, str], str] = _digest_table
+    digest: Callable[[str, str], str] = digest_table
     exists: Callable[[str], bool] = lambda source: Path(source).exists()
 
 
@@ -299,17 +287,21 @@ _KINDS = {
         "frequencies",
         _read_counts,
         _fit_frequencies,
-        lambda source, setting: (digest_wordfreq if is_wordfreq(source) else _digest_table)(source, setting),
+        lambda source, setting: (digest_wordfreq if is_wordfreq(source) else digest_table)(source, setting),
         lambda source: has_wordfreq(source) if is_wordfreq(source) else Path(source).exists(),
     ),
     "similarity": _Kind(
-        "similarity", _read_similarity, _fit_similarity, embeddings.digest_source, embeddings.embedding_exists
+        "similarity",
+        lambda source, setting, progress: embeddings.load(source, progress=progress, setting=setting),
+        _fit_similarity,
+        embeddings.digest_source,
+        embeddings.embedding_exists,
     ),
     "pairs": _Kind(
         "pairs",
         _read_pairs,
         _fit_pairs,
-        _digest_pairs,
+        lambda source, setting: digest_table(str(SHIPPED_PAIRS) if source == ngram_model.DEMO else source, setting),
         lambda source: source == ngram_model.DEMO or Path(source).exists(),
     ),
     "classes": _Kind(
@@ -338,14 +330,14 @@ _KINDS = {
         "groups",
         lambda source, setting, _: read_groups(source, setting),
         fit_groups,
-        lambda source, setting: digest_sensitive() if source == SENSITIVE else _digest_table(source, setting),
+        lambda source, setting: digest_sensitive() if source == SENSITIVE else digest_table(source, setting),
         lambda source: source == SENSITIVE or Path(source).exists(),
     ),
     "written": _Kind(
         "writable",
         lambda source, setting, _: read_writable(source, setting),
         fit_writable,
-        lambda source, setting: digest_ordinary() if source == ORDINARY else _digest_table(source, setting),
+        lambda source, setting: digest_ordinary() if source == ORDINARY else digest_table(source, setting),
         lambda source: source == ORDINARY or Path(source).exists(),
     ),
 }

@@ -69,11 +69,9 @@ def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> li
     )
     both = [WordPair(space.size + 1, space.size, 0.0, guarantee.delta, "padding")] if space.padding else []
     # If noise is added, the unknown word and padding have points too.
-    return [replace(pair, bound=guarantee.bound(_distance(space, pair))) for pair in (*pairs, *both)]
-
-
-def _distance(space: SymbolSpace, pair: WordPair) -> float:
-    return float(space.distances(pair.first)[pair.second])
+    chosen = [*pairs, *both]
+    distances = [float(space.distances(pair.first)[pair.second]) for pair in chosen]
+    return [replace(pair, bound=guarantee.bound(distance)) for pair, distance in zip(chosen, distances, strict=True)]
 
 
 ROUNDING = 1e-9

@@ -178,8 +178,7 @@ def show(audit: Audit) -> None:
 
     print_table(f"Audit of {audit.subject}: {verdict_of(audit)}", audit.facts, list_limits(audit))
     table = ResultTable("Findings", has_lines=True)
-    for heading in ("test", "verdict", "claimed", "seen", "evidence"):
-        table.add_column(heading)
+    table.add_columns("test", "verdict", "claimed", "seen", "evidence")
     for finding in audit.findings:
         evidence = " ".join(filter(None, [finding.evidence, describe_power(finding)]))
         verdict = make_text(finding.verdict, _STYLES[finding.verdict])

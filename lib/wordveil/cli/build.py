@@ -83,8 +83,7 @@ def _print_bundle(bundle: Bundle) -> None:
 def _topic_table(topics: Topics) -> ResultTable:
     """Make the table of subjects, the most frequent in public text first."""
     table = ResultTable(f"Subjects: {_SHOWN} of {len(topics.shares)}, the most frequent in the public passages first")
-    for heading in ("subject", "share", "what is written", "telling words"):
-        table.add_column(heading)
+    table.add_columns("subject", "share", "what is written", "telling words")
     for symbol in sorted(range(len(topics.shares)), key=lambda symbol: -topics.shares[symbol])[:_SHOWN]:
         row = (topics.passages[symbol].as_py(), topics.keywords[symbol].as_py())
         table.add_row(str(symbol), f"{topics.shares[symbol]:.2%}", *row)
@@ -147,8 +146,7 @@ def _covered(suits: Mapping[str, Any]) -> str:
 def epsilon_table(suits: Mapping[str, Any], configured: float) -> ResultTable:
     """Make a table of the effect of rising epsilons on words, a line for each; ``configured`` is marked."""
     table = ResultTable("What epsilon does to words")
-    for heading in ("epsilon", "stay", "recovered of running text"):
-        table.add_column(heading, justify="right")
+    table.add_columns("epsilon", "stay", "recovered of running text", justify="right")
     for row in suits["epsilons"]:
         mark = " (yours)" if row["epsilon"] == configured else ""
         recovered = f"at least {_percent(row['recovered'])}"

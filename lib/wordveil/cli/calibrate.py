@@ -181,8 +181,7 @@ def _shorten(texts: Sequence[str]) -> list[str]:
 def make_table(title: str, columns: Mapping[str, Sequence[str]]) -> ResultTable:
     """Make a table of texts by heading. Each word of a heading has its own line, which keeps columns narrow."""
     table = ResultTable(title)
-    for heading in columns:
-        table.add_column(heading.replace(",", "").split(" "), justify="right")
+    table.add_columns(*(heading.replace(",", "").split(" ") for heading in columns), justify="right")
     for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
     return table

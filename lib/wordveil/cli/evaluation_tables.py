@@ -8,7 +8,7 @@ from wordveil.cli.output import ResultTable, print_line, print_note, print_rows,
 
 if TYPE_CHECKING:
     from wordveil.report.compare import EvaluationComparison
-    from wordveil.report.tables import Figure, Measure, ScoreTable
+    from wordveil.report.tables import Figure, ScoreTable
     from wordveil.scores.evaluation import Evaluation
 
 _NO_SUBJECT = "measure"
@@ -31,10 +31,9 @@ def print_scores(evaluation: Evaluation) -> None:
 
 def _score_table(title: str, shown: ScoreTable) -> ResultTable:
     table = ResultTable(title)
-    table.add_column("subject" if shown.by_subject else _NO_SUBJECT)
-    measures = [_measure_name(measure) for measure in shown.measures]
-    for heading in measures if shown.by_subject else (*shown.subjects, "chance"):
-        table.add_column(heading, justify="right")
+    table.add_columns("subject" if shown.by_subject else _NO_SUBJECT)
+    measures = [f"{measure.task}: {measure.method}" for measure in shown.measures]
+    table.add_columns(*(measures if shown.by_subject else (*shown.subjects, "chance")), justify="right")
     if not shown.by_subject:
         for name, measure, figures in zip(measures, shown.measures, shown.figures, strict=True):
             table.add_row(name, *map(_figure, figures), measure.chance)
@@ -44,10 +43,6 @@ def _score_table(title: str, shown: ScoreTable) -> ResultTable:
     if any(measure.chance for measure in shown.measures):
         table.add_row("chance", *(measure.chance for measure in shown.measures))
     return table
-
-
-def _measure_name(measure: Measure) -> str:
-    return f"{measure.task}: {measure.method}"
 
 
 def _figure(figure: Figure | None) -> list[str]:
@@ -65,10 +60,8 @@ def print_comparison(comparison: EvaluationComparison) -> None:
     first, second = comparison.names
     for group, rows in list_rows(comparison).items():
         table = ResultTable(group)
-        for heading in ("subject", "measure"):
-            table.add_column(heading)
-        for heading in (first, second, "difference", "chance", f"{second} is"):
-            table.add_column(heading, justify="right")
+        table.add_columns("subject", "measure")
+        table.add_columns(first, second, "difference", "chance", f"{second} is", justify="right")
         for row in rows:
             table.add_row(
                 row["subject"],

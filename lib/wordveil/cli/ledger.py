@@ -191,7 +191,7 @@ def ledger_table(rows: list[dict[str, Any]], budget: Budget, names: list[str]) -
     table = ResultTable(f"Ledger, {unit} between texts related by {budget.relation}")
     texts = ("release", "record_id", "author", "state")
     for name in shown:
-        table.add_column(name.removesuffix("_id"), justify="left" if name in texts else "right")
+        table.add_columns(name.removesuffix("_id"), justify="left" if name in texts else "right")
     for row in rows:
         table.add_row(*(_cell(name, row[name], unbounded=row["unbounded"]) for name in shown))
     return table

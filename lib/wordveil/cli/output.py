@@ -61,19 +61,10 @@ class ResultTable:
         shown = make_text(title, "table.title")
         self._table = RichTable(title=shown, title_justify="left", show_header=has_header, show_lines=has_lines)
 
-    def add_column(
-        self,
-        heading: object = "",
-        *,
-        justify: Literal["left", "right"] = "left",
-        min_width: int | None = None,
-        max_width: int | None = None,
-        ratio: int | None = None,
-    ) -> None:
-        """Add a column. Widths are in characters; columns with a ``ratio`` share the rest of the terminal."""
-        self._table.add_column(
-            make_text(heading), justify=justify, overflow="fold", min_width=min_width, max_width=max_width, ratio=ratio
-        )
+    def add_columns(self, *headings: object, justify: Literal["left", "right"] = "left", **widths: Any) -> None:
+        """Add columns. ``widths``: those of rich; columns with a ``ratio`` share the rest of the terminal."""
+        for heading in headings:
+            self._table.add_column(make_text(heading), justify=justify, overflow="fold", **widths)
 
     def add_row(self, *cells: object, end_section: bool = False) -> None:
         """Add a row; with ``end_section`` a line below it."""

@@ -7,12 +7,12 @@ untrusted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli import tables
-from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
+from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import RULES, RuleResult
 from wordveil.report.histograms import draw_histogram
@@ -161,18 +161,14 @@ def _recovered(recovery: Recovery) -> list[dict[str, Any]]:
         f"{what} as frequent as in public text": recovery.frequency,
         f"{what} all equally likely, rare ones too": recovery.uniform,
     }
-    return [{"label": label, "rows": _prior_bars(prior, recovery.of)} for label, prior in priors.items()]
+    return [{"label": label, "rows": [*_bars(prior, recovery.of)]} for label, prior in priors.items()]
 
 
-def _prior_bars(prior: PriorRecovery, of: str) -> list[_Bar]:
-    before = _Bar("without looking", prior.before, prior.before, show_share(prior.before))
-    return [before, *(_recovered_bar(item, of) for item in prior.after)]
-
-
-def _recovered_bar(recovered: Recovered, of: str) -> _Bar:
-    label = "after one draw" if recovered.draws == 1 else f"after {recovered.draws} draws of a {of}"
-    highest = recovered.at_least if recovered.at_most is None else recovered.at_most
-    return _Bar(label, recovered.at_least, highest, show_recovered(recovered))
+def _bars(prior: PriorRecovery, of: str) -> Iterator[_Bar]:
+    yield _Bar("without looking", prior.before, prior.before, show_share(prior.before))
+    for item in prior.after:
+        label = "after one draw" if item.draws == 1 else f"after {item.draws} draws of a {of}"
+        yield _Bar(label, item.at_least, item.at_least if item.at_most is None else item.at_most, show_recovered(item))
 
 
 _STAYS = {True: "known words that stay", False: "texts that keep their subject"}

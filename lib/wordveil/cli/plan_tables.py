@@ -44,8 +44,8 @@ def print_plan(
     if apart:
         _print_distance(apart)
     if comparison:
-        for table in tables.comparison_tables(comparison):
-            print_rows(table)
+        for title, lines in tables.compared_lines(comparison):
+            print_rows(tables.mechanism_table(title, lines))
         print_note(tables.COMPARISON_NOTE)
 
 
@@ -165,8 +165,7 @@ def plan_notes(plan: Plan) -> list[str]:
 def cluster_table(clusters: Sequence[ClusterPreview]) -> ResultTable:
     """Make a table of the words that are indistinguishable from each word, and their common output."""
     table = ResultTable("Nobody can tell which of its cluster a word was")
-    for heading in ("word", "words in its cluster", "of these", "written for each of them"):
-        table.add_column(heading)
+    table.add_columns("word", "words in its cluster", "of these", "written for each of them")
     for cluster in clusters:
         count = len(cluster.members)
         members = ", ".join(cluster.members[:_SHOWN_MEMBERS]) + ", ..." * (count > _SHOWN_MEMBERS)
@@ -217,10 +216,8 @@ def move_table(apart: TextDistance) -> ResultTable:
     """Make a table of the most expensive pairs of a word and the word that it moves to."""
     more = f", the {_SHOWN_PAIRS} that cost most of {len(apart.moves):,}" if len(apart.moves) > _SHOWN_PAIRS else ""
     table = ResultTable(f"Which word goes to which{more}")
-    for heading in ("word", "goes to"):
-        table.add_column(heading)
-    for heading in ("tokens", "distance", "epsilon"):
-        table.add_column(heading, justify="right")
+    table.add_columns("word", "goes to")
+    table.add_columns("tokens", "distance", "epsilon", justify="right")
     for move in apart.moves[:_SHOWN_PAIRS]:
         figures = (number(move.tokens), number(move.distance), number(move.tokens * move.loss))
         table.add_row(move.source, move.target, *figures)
@@ -240,7 +237,8 @@ def _print_preview(preview: Preview) -> None:
         for note in tables.words_notes(preview):
             print_note(note)
     if preview.unknown:
-        print_table("Unknown words", tables.unknown_facts(preview.unknown))
+        becomes = {word.word: f"unknown: {word.becomes} (text.unknown: {word.rule})" for word in preview.unknown}
+        print_table("Unknown words", becomes)
 
 
 def _print_sentence(sentence: SentencePreview) -> None:

@@ -162,15 +162,13 @@ def explain(before: Mapping[str, Mapping[str, Any]], ways: Mapping[str, Way], li
     """Print sentences before and after, the two ways, the cost of an article, the files, and the next commands."""
     passages, words = ways[PASSAGES], ways[WORDS]
     table = ResultTable("Three articles, and what comes out by each way", has_lines=True)
-    for heading in ("article", "its first sentence", *ways):
-        table.add_column(heading)
+    table.add_columns("article", "its first sentence", *ways)
     for article in SHOWN:
         passage, after = passages.rows[article]["text"], first_sentence(words.rows[article]["text"])
         table.add_row(article, first_sentence(before[article]["body"]), passage, after)
     print_rows(table)
     table = ResultTable("The two ways")
-    for heading in ("", *ways):
-        table.add_column(heading)
+    table.add_columns("", *ways)
     both = (describe_passages(passages, linked[PASSAGES]), describe_words(words, linked[WORDS]))
     for name in both[0]:
         table.add_row(name, *(facts[name] for facts in both))

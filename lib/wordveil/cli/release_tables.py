@@ -53,7 +53,7 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
 
     ``is_release``: the run updated an incremental release, and may have read only a part of its input, or nothing.
     """
-    rate = report.unknown_rate
+    rate, padding = report.unknown_rate, report.padding_as_words
     facts = {}
     if is_release:
         facts = {"changes": CHANGES[report.changes], "withdrawn": f"{report.withdrawn:,}"}
@@ -73,7 +73,7 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         "released": f"{report.released:,}",
         "quarantined": show_reasons(report.quarantined),
         f"{unit}s drawn": f"{report.tokens:,}",
-        **({} if is_whole else padding_facts(report.padding_as_words)),
+        **({"padding": f"{padding:.1%} of it comes out as words"} if padding is not None and not is_whole else {}),
         "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
         f"epsilon a {unit}": price_epsilon(report.epsilon, report.metric),
         "epsilon a record": f"{_show_span(report.epsilon_bound)} between texts related by {report.relation}"
@@ -88,11 +88,6 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         "run": report.run_id,
         "output": report.output,
     }
-
-
-def padding_facts(share: float | None) -> dict[str, str]:
-    """Make the row with the share of padding that becomes words; none without padding or if it is unknown."""
-    return {} if share is None else {"padding": f"{share:.1%} of it comes out as words"}
 
 
 def _show_span(span: tuple[float, float]) -> str:
@@ -157,8 +152,7 @@ def print_publication(made: Publication, release: str) -> None:
 def gate_table(result: GateResult, release: str, version: int) -> ResultTable:
     """Make a table with a line for each rule and its measured value."""
     table = ResultTable(f"Gate of {release}, version {version} of the draws")
-    for heading in ("rule", "kind", "measured", "bound", "passed"):
-        table.add_column(heading)
+    table.add_columns("rule", "kind", "measured", "bound", "passed")
     for rule in result.results:
         kind, passed = str(rule.kind).replace("_", "-"), "yes" if rule.passed else "NO"
         table.add_row(rule.name, kind, show_figure(rule), show_value(rule.bound), passed)
@@ -188,9 +182,8 @@ def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
 def compact_table(done: Mapping[str, Mapping[str, int]]) -> ResultTable:
     """Make a table of the files and bytes of each table, before and after."""
     table = ResultTable("Compacted")
-    table.add_column("table")
-    for heading in ("files before", "files", "bytes before", "bytes"):
-        table.add_column(heading, justify="right")
+    table.add_columns("table")
+    table.add_columns("files before", "files", "bytes before", "bytes", justify="right")
     for name, counts in done.items():
         table.add_row(name, *(f"{counts[key]:,}" for key in ("files_before", "files", "bytes_before", "bytes")))
     return table
@@ -235,8 +228,8 @@ def runs_table(runs: Sequence[Mapping[str, Any]]) -> ResultTable:
     """Make the table of the last runs."""
     more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
     table = ResultTable(f"Runs{more}")
-    for heading in ("run", "kind", "input version", "epoch", "state"):
-        table.add_column(heading, min_width=_RUN_ID if heading == "run" else None)
+    table.add_columns("run", min_width=_RUN_ID)
+    table.add_columns("kind", "input version", "epoch", "state")
     for run in runs[-_SHOWN_RUNS:]:
         version = "" if run["input_version"] < 0 else str(run["input_version"])
         table.add_row(run["run_id"], run["kind"], version, str(run["epoch"]), run["state"])

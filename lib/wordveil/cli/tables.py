@@ -15,7 +15,7 @@ from wordveil.text.choices import DrawnUnit
 
 if TYPE_CHECKING:
     from wordveil.measures.comparison import MechanismLine, SentenceComparison
-    from wordveil.measures.preview import Quantiles, Sample, UnknownWord, WordPreview
+    from wordveil.measures.preview import Quantiles, Sample, WordPreview
     from wordveil.measures.text_lengths import OutputLength
     from wordveil.release.rules import RuleResult
     from wordveil.spark.plan.plan import Plan
@@ -142,9 +142,9 @@ def word_table(previews: Sequence[WordPreview]) -> ResultTable:
     """Make a table of the outputs of each word, with a line for each epsilon."""
     draws = previews[0].draws if previews else 0
     table = ResultTable(f"What words become, by {draws:,} draws each")
-    for heading in ("word", "epsilon", "stays", "different"):
-        table.add_column(heading, justify="left" if heading == "word" else "right")
-    table.add_column("likeliest others")
+    table.add_columns("word")
+    table.add_columns("epsilon", "stays", "different", justify="right")
+    table.add_columns("likeliest others")
     for word, group in groupby(previews, key=lambda preview: preview.word):
         lines = list(group)
         for number, line in enumerate(lines):
@@ -158,32 +158,19 @@ def word_table(previews: Sequence[WordPreview]) -> ResultTable:
 def token_table(tokens: Sequence[TokenReading]) -> ResultTable:
     """Make a table of the class and the treatment of each token of a sentence."""
     table = ResultTable("What each token was taken for")
-    for heading in ("token", "taken for", "what happens"):
-        table.add_column(heading)
+    table.add_columns("token", "taken for", "what happens")
     for reading in tokens:
         table.add_row(*reading)
     return table
 
 
-def unknown_facts(words: Sequence[UnknownWord]) -> dict[str, str]:
-    """Make the rows of the table of words that the vocabulary lacks."""
-    return {word.word: f"unknown: {word.becomes} (text.unknown: {word.rule})" for word in words}
-
-
 def length_facts(lines: Sequence[OutputLength]) -> dict[str, str]:
     """Make the rows on the numbers of words in output texts."""
     return {
-        f"a text of {line.words} words": f"{_about(line)} (standard deviation {line.deviation:.2g})" for line in lines
+        f"a text of {line.words} words": f"comes out with {'about ' if line.draws else ''}{line.mean:,.4g} words "
+        f"(standard deviation {line.deviation:.2g})"
+        for line in lines
     }
-
-
-def _about(line: OutputLength) -> str:
-    return f"comes out with {'about ' if line.draws else ''}{line.mean:,.4g} words"
-
-
-def comparison_tables(comparison: SentenceComparison) -> list[ResultTable]:
-    """Make the tables of :func:`compared_lines`."""
-    return [_lines(title, lines) for title, lines in compared_lines(comparison)]
 
 
 def compared_lines(comparison: SentenceComparison) -> list[tuple[str, list[MechanismLine]]]:
@@ -196,12 +183,12 @@ def compared_lines(comparison: SentenceComparison) -> list[tuple[str, list[Mecha
     return [(title, [first, *lines]) for title, lines in titles]
 
 
-def _lines(title: str, lines: Sequence[MechanismLine]) -> ResultTable:
+def mechanism_table(title: str, lines: Sequence[MechanismLine]) -> ResultTable:
+    """Make a table of one item of :func:`compared_lines`."""
     table = ResultTable(title, has_lines=True)
-    table.add_column("mechanism", max_width=24)
-    for heading in ("epsilon", "pure", "kept"):
-        table.add_column(heading, justify="right")
-    table.add_column("text", ratio=1)
+    table.add_columns("mechanism", max_width=24)
+    table.add_columns("epsilon", "pure", "kept", justify="right")
+    table.add_columns("text", ratio=1)
     for line in lines:
         epsilon = "" if line.epsilon is None else f"{line.epsilon:g}"
         table.add_row(line.mechanism, epsilon, f"{line.pure:.3g}", f"{line.kept:.0%}", line.text)

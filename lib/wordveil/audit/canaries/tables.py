@@ -161,10 +161,6 @@ class Inputs:
         """Return the pair whose documents a record has copies of."""
         return self.pairs[number % len(self.pairs)]
 
-    def records_of(self, index: int) -> range:
-        """Return the records of a pair."""
-        return range(index, len(self.marks), len(self.pairs))
-
     def languages(self, *, other: bool) -> list[str]:
         """List the language that each record of one of the tables names, if there is a column of languages."""
         return [self.pair_of(number).languages[other] for number in range(len(self.marks))]
