@@ -124,7 +124,7 @@ _RANGE, _SAME = 100.0, 1e-9
 
 
 def audit_epsilon(bundle: Bundle, shown: ShownEpsilon | None) -> Finding:
-    """Compare the epsilons that a bundle states with the one that its mechanism shows (:func:`measure_epsilon`)."""
+    """Compare the epsilons that a bundle states with the one that its mechanism shows."""
     claim = "The configured epsilon is the one that the manifest states and that the mechanism draws with."
     configured = float(bundle.manifest["recipe"]["settings"].get("epsilon", 0.0))  # 0 if there is no epsilon
     stated = {
@@ -142,54 +142,6 @@ def audit_epsilon(bundle: Bundle, shown: ShownEpsilon | None) -> Finding:
     seen = f"{shown.low:.6g}" if shown.low == shown.high else f"between {shown.low:.6g} and {shown.high:.6g}"
     evidence = f"Recipe, manifest and parameters say {configured:g}; {shown.shown_by} show {seen}."
     return Finding(TEST, Verdict.NOT_REFUTED if fits else Verdict.REFUTED, claim, evidence)
-
-
-def measure_epsilon(
-    bundle: Bundle,
-    space: SymbolSpace,
-    supremum: Loss | None,
-    embedding: Embedding | None,
-    noise: NoiseSample | None,
-    alpha: float,
-    seed: int,
-) -> ShownEpsilon | None:
-    """Measure the epsilon that a mechanism shows by its probabilities, by its noise, or by the words it keeps.
-
-    Return None if no such measurement is known, or the points are missing. ``supremum``: the largest loss of its words,
-    if known. ``alpha``: the probability that an epsilon seen in draws is outside the returned interval.
-    """
-    if noise is not None:
-        return _measure_noise(bundle.mechanism, noise, bundle.guarantee.nominal_epsilon, alpha)
-    guarantee = bundle.guarantee
-    evidence = Evidence(
-        settings=bundle.manifest["recipe"]["settings"],
-        words=spread_words(space.size, _WORDS),
-        distances=lambda word: space.distances(word)[: space.size],
-        cap=guarantee.diameter if guarantee.metric.is_capped else math.inf,
-        embedding=embedding,
-        loss=None if supremum is None else supremum.nats,
-        alpha=alpha,
-        random_words=lambda shape: np.random.default_rng(seed).integers(2**64, size=shape, dtype=np.uint64),
-    )
-    return bundle.mechanism.shown_epsilon(evidence)
-
-
-def _measure_noise(mechanism: Mechanism[Any], noise: NoiseSample, epsilon: float, alpha: float) -> ShownEpsilon | None:
-    """Find the epsilons whose law has about this median radius: the radii below it are binomially distributed."""
-    law = mechanism.radial_law
-    if law is None:
-        return None
-    median, n, count = np.median(noise.radii, keepdims=True).ravel(), noise.dimension, noise.radii.size
-    low, high = (float(below) / count for below in binom.interval(1 - alpha, count, 0.5))
-    min_epsilon, max_epsilon = max(epsilon / _RANGE, mechanism.min_epsilon(n)), epsilon * _RANGE
-
-    def measure(at: float) -> float:  # the share of radii below the median rises with epsilon
-        return float(law(median, n, at)[0])
-
-    low, high = (
-        find_epsilon(measure, share, epsilon, min_epsilon, max_epsilon, fine=_SAME).epsilon for share in (low, high)
-    )
-    return ShownEpsilon(low, high, f"{count:,} radii")
 
 
 ALPHA, DRAWS, SEED = 0.01, 4_000, 0
@@ -445,10 +397,47 @@ def _test_texts(subject: _Subject, alpha: float) -> Iterator[Finding]:
 
 
 def _test_epsilon(subject: _Subject) -> Iterator[Finding]:
-    shown_epsilon = measure_epsilon(
-        subject.bundle, subject.space, subject.supremum, subject.embedding, subject.noise, subject.alpha, subject.seed
+    yield audit_epsilon(subject.bundle, _measure_epsilon(subject))
+
+
+def _measure_epsilon(subject: _Subject) -> ShownEpsilon | None:
+    """Measure the epsilon that a mechanism shows by its probabilities, by its noise, or by the words it keeps.
+
+    Return None if no such measurement is known, or the points are missing. An epsilon seen in draws is outside the
+    interval with a probability of alpha.
+    """
+    guarantee, space, worst = subject.bundle.guarantee, subject.space, subject.supremum
+    if subject.noise is not None:
+        return _measure_noise(subject.mechanism, subject.noise, guarantee.nominal_epsilon, subject.alpha)
+    evidence = Evidence(
+        settings=subject.bundle.manifest["recipe"]["settings"],
+        words=spread_words(space.size, _WORDS),
+        distances=lambda word: space.distances(word)[: space.size],
+        cap=guarantee.diameter if guarantee.metric.is_capped else math.inf,
+        embedding=subject.embedding,
+        loss=None if worst is None else worst.nats,
+        alpha=subject.alpha,
+        random_words=lambda shape: np.random.default_rng(subject.seed).integers(2**64, size=shape, dtype=np.uint64),
     )
-    yield audit_epsilon(subject.bundle, shown_epsilon)
+    return subject.mechanism.shown_epsilon(evidence)
+
+
+def _measure_noise(mechanism: Mechanism[Any], noise: NoiseSample, epsilon: float, alpha: float) -> ShownEpsilon | None:
+    """Find the epsilons whose law has about this median radius: the radii below it are binomially distributed."""
+    law = mechanism.radial_law
+    if law is None:
+        return None
+    median, n, count = np.median(noise.radii, keepdims=True).ravel(), noise.dimension, noise.radii.size
+    low, high = (float(below) / count for below in binom.interval(1 - alpha, count, 0.5))
+    min_epsilon, max_epsilon = max(epsilon / _RANGE, mechanism.min_epsilon(n)), epsilon * _RANGE
+
+    def measure(at: float) -> float:  # the share of radii below the median rises with epsilon
+        return float(law(median, n, at)[0])
+
+    low, high = (
+        find_epsilon(measure, share, epsilon, min_epsilon, max_epsilon, fine=_SAME).epsilon for share in (low, high)
+    )
+    return ShownEpsilon(low, high, f"{count:,} radii")
 
 
 def _test_noise(subject: _Subject) -> Iterator[Finding]:

@@ -82,20 +82,6 @@ class OutputEvent:
         return f"{'none' if self.is_rest else 'one'} of {len(self.outputs):,} outputs ({some}{more})"
 
 
-@dataclass(frozen=True)
-class LossClaim:
-    """Claim that ``P(S) <= exp(bound) Q(S) + delta`` for the laws ``P``, ``Q`` of two words and every event ``S``."""
-
-    bound: float
-    delta: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.bound < math.inf:
-            raise ValueError(f"Expected bound={self.bound} in [0, inf).")
-        if not 0 <= self.delta < 1:
-            raise ValueError(f"Expected delta={self.delta} in [0, 1).")
-
-
 def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, high: Float64) -> Float64:
     """Compute ``ln((low - delta) / high) - bound``, in nats: float64 of the shape of all.
 
@@ -119,9 +105,9 @@ def name_events(first: int, second: int, naming: Naming) -> list[OutputEvent]:
 
 
 def choose_event(
-    likely: Int64, unlikely: Int64, claim: LossClaim, named: list[OutputEvent], draws: int, tail: float
+    likely: Int64, unlikely: Int64, pair: WordPair, named: list[OutputEvent], draws: int, tail: float
 ) -> OutputEvent:
-    """Choose the event that most probably refutes a claim.
+    """Choose the event that most probably refutes the claim about a pair.
 
     ``likely``, ``unlikely``: int64 ``(draws,)``, outputs of the word whose probability should be large, and of the
     other word. ``named``: events to try in any case. ``draws``: number of draws of each word in the test. ``tail``: of
@@ -135,7 +121,7 @@ def choose_event(
     counted = np.concatenate([np.array(of_named, np.int64).reshape(-1, 2), counted])
     scaled = counted * (draws / np.array([len(likely) - likely_half, len(unlikely) - unlikely_half]))
     low, high = bound_below(scaled[:, 0], draws, tail), bound_above(scaled[:, 1], draws, tail)
-    best = int(np.argmax(find_excess(claim.bound, claim.delta, low, high)))
+    best = int(np.argmax(find_excess(pair.bound, pair.delta, low, high)))
     if best < len(named):
         return named[best]
     start, stop, is_rest = spans[best - len(named)].tolist()
@@ -198,10 +184,10 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True)
 class WordPair:
-    """Pair of words, and a mechanism's claim about them.
+    """Pair of words, and a mechanism's claim about them: ``P(S) <= exp(bound) Q(S) + delta`` for every event ``S``.
 
-    ``bound``: claimed loss between them, in nats. ``delta``: excess of a probability that the claim allows. ``kind``:
-    reason of the choice, such as ``nearest``. A finding summarises the pairs of one kind.
+    ``bound``: claimed loss between them, in nats, finite. ``delta``: excess of a probability that the claim allows.
+    ``kind``: reason of the choice, such as ``nearest``. A finding summarises the pairs of one kind.
     """
 
     first: int
@@ -210,10 +196,11 @@ class WordPair:
     delta: float = 0.0
     kind: str = ""
 
-    @property
-    def claim(self) -> LossClaim:
-        """Claim alone. Raises :class:`ValueError` if a number is out of range."""
-        return LossClaim(self.bound, self.delta)
+    def __post_init__(self) -> None:
+        if not 0 <= self.bound < math.inf:
+            raise ValueError(f"Expected bound={self.bound} in [0, inf).")
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"Expected delta={self.delta} in [0, 1).")
 
     def swap(self) -> WordPair:
         """Return the same pair in the other direction."""
@@ -293,7 +280,10 @@ def measure_pairs(
     for number in range(rounds):
         count = draws << number
         choosing = {word: _draw(sampler, word, count, 2 * number) for word in words}
-        events = [_choose(pair, choosing, naming, count, tail) for pair in directed]
+        events = []
+        for pair in directed:
+            named = name_events(pair.first, pair.second, naming)
+            events.append(choose_event(choosing[pair.first], choosing[pair.second], pair, named, count, tail))
         testing = {word: _draw(sampler, word, count, 2 * number + 1) for word in words}
         tests = measure_events(directed, events, testing, tail)
         taken += 2 * count * len(words)
@@ -309,8 +299,6 @@ def _check(pairs: Sequence[WordPair], alpha: float, draws: int, rounds: int) -> 
         raise ValueError(f"Expected alpha={alpha} in (0, 1).")
     if not (draws >= 2 and rounds >= 1):
         raise ValueError(f"Expected draws={draws} of 2 or more and rounds={rounds} of 1 or more.")
-    for pair in pairs:
-        _ = pair.claim
 
 
 def _draw(sampler: Sampler, word: int, count: int, series: int) -> Int64:
@@ -318,11 +306,6 @@ def _draw(sampler: Sampler, word: int, count: int, series: int) -> Int64:
     if drawn.shape != (count,):
         raise ValueError(f"Expected {count} outputs of word {word}, of shape ({count},), got {drawn.shape}.")
     return drawn
-
-
-def _choose(pair: WordPair, drawn: Mapping[int, Int64], naming: Naming, draws: int, tail: float) -> OutputEvent:
-    named = name_events(pair.first, pair.second, naming)
-    return choose_event(drawn[pair.first], drawn[pair.second], pair.claim, named, draws, tail)
 
 
 def measure_events(

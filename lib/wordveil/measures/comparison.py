@@ -25,7 +25,7 @@ from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.search import Candidate, FigureCache, Matcher, find_epsilon, make_candidate, round_within
 from wordveil.measures.token_draws import as_record, spread_words, write_tokens
-from wordveil.mechanisms.base import Mechanism, MechanismArtifact, Topics
+from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.registry import MECHANISMS
@@ -89,15 +89,12 @@ def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: Ngram
         if policy.unit == DrawnUnit.TEXT:
             own = np.append(own, bundle.vocabulary.lookup(pa.array([output], pa.string())))
             names = ["the subject of the sentence", "the subject that was drawn"]
-        subjects = {name: _name_subject(bundle.topics, int(symbol)) for name, symbol in zip(names, own, strict=True)}
+        telling = [*bundle.topics.keywords.to_pylist(), "none: no known word"]
+        subjects = {name: telling[symbol] for name, symbol in zip(names, own.tolist(), strict=True)}
     elif output is not None:
         tokens = Codec(policy, bundle.lexicon, model, bundle.lists).explain(text)
     counts = (row[WORDS_COLUMN] or 0, row[UNKNOWN_COLUMN] or 0, len((output or "").split()))
     return SentencePreview(text, output, row["reason"], *counts, tokens, subjects)
-
-
-def _name_subject(topics: Topics, symbol: int) -> str:
-    return str(topics.keywords[symbol]) if symbol < len(topics.keywords) else "none: no known word"
 
 
 def preview_default(bundle: Bundle, policy: TextPolicy, model: NgramModel | None = None) -> SentencePreview | None:

@@ -61,7 +61,7 @@ def _find_in_laws(laws: WordLaws, more: Sequence[Float64], others: Sequence[int]
     for law in more:
         np.maximum(greatest, law, out=greatest)
         np.minimum(least, law, out=least)
-    output = _most_revealing(greatest, least)
+    output = int(np.argmax(_log_ratios(greatest, least)))
     column = laws.shares * laws.common[output]
     listing = np.flatnonzero(laws.ids == output)
     column[np.searchsorted(laws.offsets, listing, "right") - 1] += laws.extras[listing]
@@ -101,14 +101,9 @@ def _find_in_rows(mechanism: Mechanism[Any], symbols: Sequence[int]) -> Loss:
         law = require_law(mechanism, symbol)
         np.maximum(greatest, law, out=greatest)
         np.minimum(least, law, out=least)
-    output = _most_revealing(greatest, least)
+    output = int(np.argmax(_log_ratios(greatest, least)))
     column = np.array([require_law(mechanism, symbol)[output] for symbol in symbols])
     return _loss_at(column, symbols, output)
-
-
-def _most_revealing(greatest: Float64, least: Float64) -> int:
-    """Find the output whose probabilities are furthest apart, ignoring outputs that never occur."""
-    return int(np.argmax(_log_ratios(greatest, least)))
 
 
 def _log_ratios(high: Float64, low: Float64) -> Float64:
@@ -210,12 +205,8 @@ def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
         return symbols
     if "index" in arrays:
         return replace(symbols, space=space, points=arrays["index"][:, :-1].astype(np.float64))
-    if "points" in arrays:
-        return replace(symbols, space=space, points=_from_lorentz(arrays["points"]))
+    if "points" in arrays:  # of words and of the unknown word, on the hyperboloid; padding has none
+        ball = arrays["points"][:, 1:] / (1.0 + arrays["points"][:, :1])
+        points = np.concatenate([ball[:-1], np.full((1, ball.shape[1]), np.nan), ball[-1:]])
+        return replace(symbols, space=space, points=points)
     return symbols if embedding is None else replace(symbols, space=space, points=space.points(embedding.vectors))
-
-
-def _from_lorentz(points: Float64) -> Float64:
-    """Convert points of words and of the unknown word to points of the ball by symbol, with NaN for padding."""
-    ball = points[:, 1:] / (1.0 + points[:, :1])
-    return np.concatenate([ball[:-1], np.full((1, ball.shape[1]), np.nan), ball[-1:]])
