@@ -20,24 +20,9 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts import ngram_model
 from wordveil.artifacts.bundle import KEEP_ONLY, name_setting
+from wordveil.assembly import word_tables
 from wordveil.assembly.passages import digest_passages, fit_passages, passages_exist, read_passages
-from wordveil.assembly.word_tables import (
-    CASE,
-    FittedWords,
-    WordTable,
-    digest_ordinary,
-    digest_sensitive,
-    digest_wordfreq,
-    fit_groups,
-    fit_writable,
-    has_wordfreq,
-    is_wordfreq,
-    read_groups,
-    read_word_table,
-    read_wordfreq,
-    read_writable,
-    require_file,
-)
+from wordveil.assembly.word_tables import CASE, FittedWords, WordTable, read_word_table
 from wordveil.config.mechanisms import FREQUENCIES
 from wordveil.config.paths import STOP_WORDS
 from wordveil.embeddings import embedding as embeddings
@@ -188,8 +173,8 @@ def _fit_similarity(other: Embedding, to: FittedWords) -> Embedding:
 
 
 def _read_counts(source: str, setting: str, _: Progress) -> WordTable:
-    if is_wordfreq(source):
-        return read_wordfreq(source, setting)
+    if word_tables.is_wordfreq(source):
+        return word_tables.read_wordfreq(source, setting)
     table = read_word_table(source, setting, ("word", "count"))
     table.whole_numbers(1)
     table.require_distinct(1)
@@ -238,7 +223,7 @@ def _digest_classes(source: str, setting: str) -> str:
 
 def digest_table(source: str, setting: str) -> str:
     """Identify a file by its content: a SHA-256, hexadecimal. Raises :class:`PublicFileError`."""
-    path = require_file(source, setting)
+    path = word_tables.require_file(source, setting)
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -287,8 +272,10 @@ _KINDS = {
         "frequencies",
         _read_counts,
         _fit_frequencies,
-        lambda source, setting: (digest_wordfreq if is_wordfreq(source) else digest_table)(source, setting),
-        lambda source: has_wordfreq(source) if is_wordfreq(source) else Path(source).exists(),
+        lambda source, setting: (word_tables.digest_wordfreq if word_tables.is_wordfreq(source) else digest_table)(
+            source, setting
+        ),
+        lambda source: word_tables.has_wordfreq(source) if word_tables.is_wordfreq(source) else Path(source).exists(),
     ),
     "similarity": _Kind(
         "similarity",
@@ -328,16 +315,18 @@ _KINDS = {
     "model": _Kind("generator", _read_generator, _fit_generator),
     "merge": _Kind(
         "groups",
-        lambda source, setting, _: read_groups(source, setting),
-        fit_groups,
-        lambda source, setting: digest_sensitive() if source == SENSITIVE else digest_table(source, setting),
+        lambda source, setting, _: word_tables.read_groups(source, setting),
+        word_tables.fit_groups,
+        lambda source, setting: (
+            word_tables.digest_sensitive() if source == SENSITIVE else digest_table(source, setting)
+        ),
         lambda source: source == SENSITIVE or Path(source).exists(),
     ),
     "written": _Kind(
         "writable",
-        lambda source, setting, _: read_writable(source, setting),
-        fit_writable,
-        lambda source, setting: digest_ordinary() if source == ORDINARY else digest_table(source, setting),
+        lambda source, setting, _: word_tables.read_writable(source, setting),
+        word_tables.fit_writable,
+        lambda source, setting: word_tables.digest_ordinary() if source == ORDINARY else digest_table(source, setting),
         lambda source: source == ORDINARY or Path(source).exists(),
     ),
 }

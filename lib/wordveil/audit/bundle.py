@@ -27,20 +27,10 @@ from scipy.stats import binom, kstest
 
 from wordveil.arrays import Int32
 from wordveil.artifacts.bundle import Bundle
+from wordveil.audit import two_phase
 from wordveil.audit.findings import BUNDLE, DRAWS_FACT, TESTS_FACT, TESTS_VERSION, Audit, Finding, Verdict
 from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
 from wordveil.audit.repetition import CLAIM, audit_repetition
-from wordveil.audit.two_phase import (
-    LENGTH,
-    ROUNDS,
-    MechanismSampler,
-    Naming,
-    PairCounts,
-    TextSampler,
-    WordPair,
-    audit_pairs,
-    choose_pairs,
-)
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.losses import Loss, SymbolSpace, find_loss, find_space, find_supremum
@@ -53,12 +43,12 @@ from wordveil.privacy.recovery import SUBJECT
 from wordveil.version import __version__
 
 
-def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> list[WordPair]:
+def choose_symbol_pairs(space: SymbolSpace, counts: two_phase.PairCounts, seed: int) -> list[two_phase.WordPair]:
     """Choose pairs of symbols of all kinds; without known distances, random pairs replace the nearest."""
     if space.space is None:
         counts = replace(counts, nearest=0, farthest=0, random=counts.random + counts.nearest)
     guarantee = space.guarantee
-    pairs = choose_pairs(
+    pairs = two_phase.choose_pairs(
         np.arange(space.size, dtype=np.int32),
         lambda word, others: space.distances(word)[others],
         guarantee.bound,
@@ -67,7 +57,7 @@ def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> li
         delta=guarantee.delta,
         symbols=dict(zip(("unknown", "padding"), space.others, strict=False)),
     )
-    both = [WordPair(space.size + 1, space.size, 0.0, guarantee.delta, "padding")] if space.padding else []
+    both = [two_phase.WordPair(space.size + 1, space.size, 0.0, guarantee.delta, "padding")] if space.padding else []
     # If noise is added, the unknown word and padding have points too.
     chosen = [*pairs, *both]
     distances = [float(space.distances(pair.first)[pair.second]) for pair in chosen]
@@ -78,7 +68,7 @@ ROUNDING = 1e-9
 """Largest excess of a computed loss over a true claim: laws are float64, and certificates are rounded up."""
 
 
-def find_excess(mechanism: Mechanism[Any], pairs: Iterable[WordPair]) -> tuple[Loss, float] | None:
+def find_excess(mechanism: Mechanism[Any], pairs: Iterable[two_phase.WordPair]) -> tuple[Loss, float] | None:
     """Find the loss and the bound of the pair of symbols whose loss exceeds its bound most; None without pairs."""
     losses = [(find_loss(mechanism, pair.first, pair.second), pair.bound) for pair in pairs]
     return max(losses, key=lambda row: row[0].nats - row[1], default=None)
@@ -146,7 +136,7 @@ def audit_epsilon(bundle: Bundle, shown: ShownEpsilon | None) -> Finding:
 
 ALPHA, DRAWS, SEED = 0.01, 4_000, 0
 # Pairs of the two-phase tests, and of the exact metric bound.
-_PAIRS, _METRIC_PAIRS = PairCounts(4, 2, 2, 2), PairCounts(256, 32, 32, 16)
+_PAIRS, _METRIC_PAIRS = two_phase.PairCounts(4, 2, 2, 2), two_phase.PairCounts(256, 32, 32, 16)
 # Words that are drawn to compare draws with probabilities, and words at which the diameter is measured.
 _LAW_WORDS, _LAW_DRAWS, _FAR_WORDS = 200, 100, 200
 _OUTPUT_WORDS, _OUTPUT_DRAWS = 100, 5
@@ -374,14 +364,14 @@ def _test_pairs(subject: _Subject) -> Iterator[Finding]:
     pairs = choose_symbol_pairs(space, _PAIRS, subject.seed)
     if (worst := subject.supremum) is not None and worst.likely != worst.unlikely:
         bound = subject.bundle.guarantee.pure
-        pairs.append(WordPair(worst.likely, worst.unlikely, bound, kind="worst"))
+        pairs.append(two_phase.WordPair(worst.likely, worst.unlikely, bound, kind="worst"))
     padding = {space.spell(space.size): space.size} if space.padding else {}
-    naming = Naming(show=subject.show, symbols=padding, known=range(space.size + space.padding), of=space.of)
+    naming = two_phase.Naming(show=subject.show, symbols=padding, known=range(space.size + space.padding), of=space.of)
     reads_context = subject.mechanism.reads_context
-    sampler = MechanismSampler(subject.mechanism, subject.keys, 1 if reads_context else LENGTH)
+    sampler = two_phase.MechanismSampler(subject.mechanism, subject.keys, 1 if reads_context else two_phase.LENGTH)
     alpha = subject.alpha / 2 if reads_context else subject.alpha
-    rounds = ROUNDS if subject.noise is None else _ROUNDS_OF_NOISE
-    yield from audit_pairs(sampler, pairs, alpha=alpha, draws=subject.draws, rounds=rounds, naming=naming)
+    rounds = two_phase.ROUNDS if subject.noise is None else _ROUNDS_OF_NOISE
+    yield from two_phase.audit_pairs(sampler, pairs, alpha=alpha, draws=subject.draws, rounds=rounds, naming=naming)
     if reads_context:
         yield from _test_texts(subject, alpha)
 
@@ -390,10 +380,10 @@ def _test_texts(subject: _Subject, alpha: float) -> Iterator[Finding]:
     """Test two texts of two words without a word in common, for a mechanism that reads whole texts."""
     size = subject.space.size
     words = [quarter * size // 4 for quarter in range(4)]
-    sampler = TextSampler(subject.mechanism, size + 1, subject.keys, {-1: words[:2], -2: words[2:]})
-    pairs = [WordPair(-1, -2, 2 * subject.bundle.guarantee.pure, kind="texts")]
-    naming = Naming(show=lambda text: " ".join(map(subject.show, sampler.symbols_of(text))))
-    yield from audit_pairs(sampler, pairs, alpha=alpha, draws=subject.draws, naming=naming)
+    sampler = two_phase.TextSampler(subject.mechanism, size + 1, subject.keys, {-1: words[:2], -2: words[2:]})
+    pairs = [two_phase.WordPair(-1, -2, 2 * subject.bundle.guarantee.pure, kind="texts")]
+    naming = two_phase.Naming(show=lambda text: " ".join(map(subject.show, sampler.symbols_of(text))))
+    yield from two_phase.audit_pairs(sampler, pairs, alpha=alpha, draws=subject.draws, naming=naming)
 
 
 def _test_epsilon(subject: _Subject) -> Iterator[Finding]:

@@ -10,19 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, Typer
 
+from wordveil.cli import release_tables
 from wordveil.cli.options import RunOption, SnapshotOption, prepare_session, read_release_config
 from wordveil.cli.output import print_note, print_rows, print_table, print_whole, show_progress, show_status
 from wordveil.cli.pages import render_gate
-from wordveil.cli.release_tables import (
-    compact_table,
-    find_gate_failure,
-    long_run_ids,
-    print_decision,
-    print_publication,
-    print_report,
-    release_facts,
-    runs_table,
-)
 from wordveil.cli.scaffold import PAGE_NOTE, Call, Result, command
 from wordveil.cli.verify import verify
 from wordveil.errors import usage_error
@@ -81,7 +72,7 @@ def night(call: Call, *, full_snapshot: SnapshotOption = False, run_id: RunOptio
         if call.page and made.decision:
             print_note(f"{call.page}: {PAGE_NOTE}")
     assert made.decision is not None
-    return Result(made.to_dict(), lambda: None, find_gate_failure(made.decision))
+    return Result(made.to_dict(), lambda: None, release_tables.find_gate_failure(made.decision))
 
 
 @app.command()
@@ -110,7 +101,7 @@ def stream(
         call.tell(made)
         if not call.as_json:
             _print_night(night, call.config.release)
-        if failure := find_gate_failure(night.decision):
+        if failure := release_tables.find_gate_failure(night.decision):
             raise failure
 
     with show_progress() as (progress, tasks):
@@ -132,7 +123,9 @@ def gate(call: Call) -> Result:
     decision = call.do(run_gate, call.config)
     if call.page:
         call.save_page(render_gate(decision))
-    return Result(decision.to_dict(), partial(print_decision, decision), find_gate_failure(decision))
+    return Result(
+        decision.to_dict(), partial(release_tables.print_decision, decision), release_tables.find_gate_failure(decision)
+    )
 
 
 @app.command()
@@ -145,7 +138,7 @@ def publish(call: Call) -> Result:
     from wordveil.spark.release.publish import publish as publish_release
 
     made = call.do(publish_release, call.config)
-    return Result(made.to_dict(), partial(print_publication, made, call.config.release))
+    return Result(made.to_dict(), partial(release_tables.print_publication, made, call.config.release))
 
 
 app.command()(verify)
@@ -175,7 +168,7 @@ def withdraw(
         report = withdraw_records(call.config, session, withdrawn_ids, run_id=run_id, progress=progress, tasks=tasks)
 
     def show_report() -> None:
-        print_report(report, is_release=True)
+        release_tables.print_report(report, is_release=True)
         print_note(_AFTER_WITHDRAWAL)
 
     return Result(report.to_dict(), show_report)
@@ -237,7 +230,7 @@ def compact(
 
     done = call.do(compact_release, call.config.home, retain_hours=retain_hours)
     document = {"release": call.config.release, "retain_hours": retain_hours, "tables": done}
-    return Result(document, lambda: print_rows(compact_table(done)))
+    return Result(document, lambda: print_rows(release_tables.compact_table(done)))
 
 
 @app.command()
@@ -287,20 +280,20 @@ def show(call: Call) -> Result:
 
 
 def _print_release(facts: Mapping[str, Any]) -> None:
-    print_table(f"Release {facts['release']}", release_facts(facts))
+    print_table(f"Release {facts['release']}", release_tables.release_facts(facts))
     if facts["runs"]:
-        print_rows(runs_table(facts["runs"]))
-        for run_id in long_run_ids(facts["runs"]):
+        print_rows(release_tables.runs_table(facts["runs"]))
+        for run_id in release_tables.long_run_ids(facts["runs"]):
             print_whole("run", [run_id])
 
 
 def _print_night(made: Night, release: str) -> None:
     if made.report:
-        print_report(made.report, is_release=True)
+        release_tables.print_report(made.report, is_release=True)
     if made.decision:
-        print_decision(made.decision)
+        release_tables.print_decision(made.decision)
     if made.publication:
-        print_publication(made.publication, release)
+        release_tables.print_publication(made.publication, release)
 
 
 def read_ids(ids: Sequence[str], file: str | None) -> list[str]:

@@ -21,18 +21,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, cast
 import typer
 from typer import Context
 
+from wordveil.cli import output
 from wordveil.cli.debug import log_frames, start_debugging, stop_debugging
 from wordveil.cli.files import HtmlOption, ReportOption, check_page, save_page, write_report
 from wordveil.cli.options import ConfigOption, DebugOption, JsonOption, ParamOption, SetOption, prepare_session
-from wordveil.cli.output import (
-    print_error,
-    print_json,
-    print_note,
-    print_table,
-    print_traceback,
-    print_usage_error,
-    show_status,
-)
 from wordveil.errors import ConfigError, GateError, RefutedError, WordveilError
 
 if TYPE_CHECKING:
@@ -60,7 +52,7 @@ class Result:
     ) -> Result:
         """Return a result that is shown as a table of ``facts``, by default the document's, with notes below it."""
         shown = {name.replace("_", " "): value for name, value in (document if facts is None else facts).items()}
-        return cls(document, partial(print_table, title, shown, notes))
+        return cls(document, partial(output.print_table, title, shown, notes))
 
 
 class Call:
@@ -83,7 +75,7 @@ class Call:
 
     def do(self, step: Callable[..., Output], taken: object, *, is_short: bool = False, **options: Any) -> Output:
         """Do a step of a release in a session of its own, and show its stages. ``taken``: what it takes."""
-        with show_status() as progress:
+        with output.show_status() as progress:
             return step(taken, prepare_session(self.config, is_short=is_short), progress=progress, **options)
 
     def save_page(self, page: str, note: str | None = PAGE_NOTE) -> None:
@@ -91,7 +83,7 @@ class Call:
         assert self.page is not None
         save_page(self.page, page)
         if note:
-            print_note(f"{self.page}: {note}")
+            output.print_note(f"{self.page}: {note}")
 
 
 def command(
@@ -167,7 +159,7 @@ def _name(context: Context) -> str:
 
 def _show(result: Result, *, as_json: bool) -> None:
     if as_json:
-        print_json(result.document)
+        output.print_json(result.document)
     else:
         result.show()
 
@@ -185,9 +177,9 @@ def exit_codes(*, as_json: bool) -> Iterator[None]:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - printed as Python prints it
         if not hasattr(error, "show"):
-            print_traceback(error)
+            output.print_traceback(error)
             sys.exit(1)
-        print_usage_error(error)
+        output.print_usage_error(error)
         sys.exit(getattr(error, "exit_code", 2))
     finally:
         stop_debugging()
@@ -202,6 +194,6 @@ def _show_error(error: WordveilError, *, as_json: bool) -> None:
         as_json = False
     if as_json:
         faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
-        print_json({"error": type(error).__name__, "message": str(error), "faults": faults}, indent=None)
+        output.print_json({"error": type(error).__name__, "message": str(error), "faults": faults}, indent=None)
     else:
-        print_error(error)
+        output.print_error(error)

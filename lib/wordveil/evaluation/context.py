@@ -34,16 +34,7 @@ from scipy import sparse
 
 from wordveil.arrays import Bool, Float64, Int32
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.evaluation.context_kernels import (
-    NOBODY,
-    STEPS,
-    LanguageCosts,
-    ListedLaws,
-    WordCandidates,
-    decode_likeliest,
-    decode_marginals,
-    list_candidates,
-)
+from wordveil.evaluation import context_kernels
 from wordveil.evaluation.encoders import find_frequencies
 from wordveil.evaluation.redrawn import Ragged, Redrawn
 from wordveil.measures.recovery import guess_outputs
@@ -73,7 +64,7 @@ class PublicLanguage:
     """
 
     frequencies: Float64
-    costs: LanguageCosts
+    costs: context_kernels.LanguageCosts
 
     @classmethod
     def of(cls, bigrams: Bigrams, words: pa.StringArray, frequencies: Float64 | None = None) -> PublicLanguage:
@@ -101,7 +92,7 @@ class PublicLanguage:
         totals = np.maximum(counts, np.bincount(before, pairs, size + 2))
         listed = np.maximum(pairs - _find_discount(pairs), 0.0) / totals[before]
         remaining = np.clip(1.0 - np.bincount(before, listed, size + 2), 2.0**-50, 1.0).astype(np.float64)
-        costs = LanguageCosts(
+        costs = context_kernels.LanguageCosts(
             first=np.searchsorted(before, np.arange(size + 3)).astype(np.int64),
             followers=after.astype(np.int32),
             costs=_costs_of(np.asarray(listed + remaining[before] * frequencies[after])),
@@ -121,7 +112,7 @@ def _find_discount(pairs: Float64) -> float:
 
 
 def _costs_of(chances: Float64) -> Int32:
-    return np.asarray(np.rint(-np.log2(chances) * STEPS), np.int32)
+    return np.asarray(np.rint(-np.log2(chances) * context_kernels.STEPS), np.int32)
 
 
 TASK = "words"
@@ -140,7 +131,7 @@ class Decoding(StrEnum):
     """Likeliest word at each position."""
 
 
-_DECODERS = {Decoding.VITERBI: decode_likeliest, Decoding.MARGINAL: decode_marginals}
+_DECODERS = {Decoding.VITERBI: context_kernels.decode_likeliest, Decoding.MARGINAL: context_kernels.decode_marginals}
 
 
 class ContextAttacker:
@@ -152,7 +143,7 @@ class ContextAttacker:
         shape = len(laws.shares), len(laws.common)
         listed = sparse.csr_array((laws.extras, laws.ids, laws.offsets), shape=shape).tocsc()
         starts, words = listed.indptr.astype(np.int64), listed.indices.astype(np.int32)
-        self._laws = ListedLaws(starts, words, listed.data, laws.common, laws.shares)
+        self._laws = context_kernels.ListedLaws(starts, words, listed.data, laws.common, laws.shares)
         self._language = language
         self._width = min(candidates, language.size)
         likely = np.argsort(-language.frequencies * laws.shares, kind="stable")
@@ -172,22 +163,24 @@ class ContextAttacker:
         decode = _DECODERS[decoding]
         return decode(row_of, sequence.offsets, table, self._language.costs, self._language.size)[is_hidden]
 
-    def _list(self, outputs: Int32, copied: Int32) -> WordCandidates:
+    def _list(self, outputs: Int32, copied: Int32) -> context_kernels.WordCandidates:
         """List candidates: a row for each output, then one for each copied word."""
-        words = np.full((len(outputs), self._width), NOBODY, np.int32)
+        words = np.full((len(outputs), self._width), context_kernels.NOBODY, np.int32)
         chances = np.zeros(words.shape)
-        list_candidates(outputs, self._laws, self._language.frequencies, self._leaders, words, chances)
+        context_kernels.list_candidates(outputs, self._laws, self._language.frequencies, self._leaders, words, chances)
         # Rising ids, with NOBODY last.
-        order = np.argsort(np.where(words == NOBODY, np.iinfo(np.int32).max, words), axis=1)
+        order = np.argsort(np.where(words == context_kernels.NOBODY, np.iinfo(np.int32).max, words), axis=1)
         words, chances = np.take_along_axis(words, order, axis=1), np.take_along_axis(chances, order, axis=1)
-        costs = np.rint(-np.log2(np.where(chances > 0, chances, 1.0)) * STEPS).astype(np.int64)
+        costs = np.rint(-np.log2(np.where(chances > 0, chances, 1.0)) * context_kernels.STEPS).astype(np.int64)
         # An output that no word can have counts as a word outside the vocabulary.
-        words[(words == NOBODY).all(axis=1), 0] = self._language.size + 1
-        known_words = np.full((len(copied), self._width), NOBODY, np.int32)
+        words[(words == context_kernels.NOBODY).all(axis=1), 0] = self._language.size + 1
+        known_words = np.full((len(copied), self._width), context_kernels.NOBODY, np.int32)
         known_words[:, 0] = copied
         words = np.concatenate([words, known_words])
-        return WordCandidates(
-            (words != NOBODY).sum(axis=1), words, np.concatenate([costs, np.zeros(known_words.shape, np.int64)])
+        return context_kernels.WordCandidates(
+            (words != context_kernels.NOBODY).sum(axis=1),
+            words,
+            np.concatenate([costs, np.zeros(known_words.shape, np.int64)]),
         )
 
 

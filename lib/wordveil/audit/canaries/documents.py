@@ -12,17 +12,7 @@ import pyarrow as pa
 from wordveil.arrays import Bool
 from wordveil.artifacts.bundle import Bundle
 from wordveil.privacy.relations import Exposure
-from wordveil.text.choices import (
-    Case,
-    Controls,
-    DrawnUnit,
-    Length,
-    Names,
-    OtherLanguage,
-    Output,
-    Refused,
-    TokeniserKind,
-)
+from wordveil.text import choices
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
@@ -67,7 +57,9 @@ def choose_words(
     ``model``: the policy's n-gram model. ``names_language``: records name their language, so that none is identified.
     Raises :class:`ValueError` if the policy hides no text of such words, for example because it refuses all of them.
     """
-    open_policy = replace(policy, unit=DrawnUnit.WORD, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
+    open_policy = replace(
+        policy, unit=choices.DrawnUnit.WORD, length=choices.Length.AS_IS, n_max=None, refused=choices.Refused.QUARANTINE
+    )
     codec = Codec(open_policy, bundle.lexicon, model, bundle.lists)
     listed = bundle.lexicon.array
     tried = listed.take(pa.array(rng.permutation(len(listed))[:_TRIED]))
@@ -115,7 +107,7 @@ def _are_hidden(codec: Codec, words: Sequence[str], unknown: int, other: Bool | 
 def _find_cased(codec: Codec, policy: TextPolicy, words: Sequence[str]) -> tuple[str, ...]:
     """Select those of ``words`` with letters of two cases that no list of names has in another case."""
     cased = [word for word in words if len(word) > 1 and word.capitalize() not in (word, word.upper())]
-    if policy.names == Names.WORDS:
+    if policy.names == choices.Names.WORDS:
         return tuple(cased)
     first, all_upper = ({*_find_hidden(codec, [turn(word) for word in cased])} for turn in (str.capitalize, str.upper))
     return tuple(word for word in cased if word.capitalize() in first and word.upper() in all_upper)
@@ -196,7 +188,7 @@ def make_pairs(words: CanaryWords, plan: DocumentPlan) -> tuple[DocumentPair, ..
     """Make all pairs of documents, in the order in which their findings are shown."""
     makers = (_plain_pairs, _copied_pairs, _refused_pairs, _typed_pairs, _column_pairs)
     # A policy that identifies languages may see different languages in any two texts.
-    identifies = plan.policy.other_language != OtherLanguage.RELEASE and not plan.names_language
+    identifies = plan.policy.other_language != choices.OtherLanguage.RELEASE and not plan.names_language
     return tuple(
         replace(
             pair,
@@ -235,7 +227,7 @@ def _plain_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPai
     few, many = (" ".join(_take(plain, start, count)) for start, count in ((0, 3), (3, WORDS)))
     yield DocumentPair("length", (few,), (many,), Exposure.LENGTH, length, is_redrawn=True)
     yield DocumentPair("empty", (text,), ("",), Exposure.LENGTH, length)
-    is_bag = policy.output == Output.BAG and (policy.n_max is None or policy.n_max >= plan.columns * len(base))
+    is_bag = policy.output == choices.Output.BAG and (policy.n_max is None or policy.n_max >= plan.columns * len(base))
     back = " ".join(reversed(base))
     yield DocumentPair("order", (text,), (back,), None, carried, is_redrawn=len(plain) > 1, keeps_words=is_bag)
     first, second = _take(plain, 5, 2)
@@ -245,7 +237,7 @@ def _plain_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPai
     if words.cased:
         yield _case_pair(words, plan)
     loose = f"{base[0]},  {base[1]};\n({base[2]}) {base[3]} / {base[4]}!"
-    whole = frozenset({Exposure.PUNCTUATION}) | _if(policy.tokeniser == TokeniserKind.WHITESPACE, _LOOKED_UP)
+    whole = frozenset({Exposure.PUNCTUATION}) | _if(policy.tokeniser == choices.TokeniserKind.WHITESPACE, _LOOKED_UP)
     yield DocumentPair("punctuation", (text,), (loose,), Exposure.PUNCTUATION, whole, keeps_words=len(whole) == 1)
     wide = (" " * 99).join(base)
     yield DocumentPair(
@@ -264,7 +256,7 @@ def _if(condition: bool, shown: Shown) -> Shown:  # noqa: FBT001 - the one thing
 def _case_pair(words: CanaryWords, plan: DocumentPlan) -> DocumentPair:
     policy, cased = plan.policy, _take(words.cased, 0, 5)
     turned = [cased[0].capitalize(), cased[1].upper(), cased[2], cased[3].capitalize(), cased[4].upper()]
-    exposures = frozenset({Exposure.CASE}) | _if(policy.case == Case.EXACT, _LOOKED_UP)
+    exposures = frozenset({Exposure.CASE}) | _if(policy.case == choices.Case.EXACT, _LOOKED_UP)
     same = exposures == {Exposure.CASE}
     return DocumentPair("case", (" ".join(cased),), (" ".join(turned),), Exposure.CASE, exposures, keeps_words=same)
 
@@ -277,7 +269,7 @@ def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[DocumentPai
     middle = len(base[1]) // 2
     unseen = " ".join([base[0], f"{base[1][:middle]}\u200b{base[1][middle:]}", *base[2:]])
     copied = frozenset({Exposure.PUNCTUATION, Exposure.UNKNOWN_WORDS, Exposure.LENGTH, Exposure.REPETITION})
-    exposures = _if(policy.controls != Controls.DROP, copied)
+    exposures = _if(policy.controls != choices.Controls.DROP, copied)
     yield DocumentPair("controls", (" ".join(base),), (unseen,), None, exposures, keeps_words=not exposures)
 
 

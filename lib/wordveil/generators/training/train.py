@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from wordveil.errors import GeneratorError
 from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.shape import GeneratorShape
+from wordveil.generators.training import model
 from wordveil.generators.training.checkpoint import (
     CHECKPOINT,
     METRICS,
@@ -46,15 +47,6 @@ from wordveil.generators.training.checkpoint import (
     save_checkpoint,
 )
 from wordveil.generators.training.corpus import Corpus
-from wordveil.generators.training.model import (
-    Batch,
-    Generator,
-    Multiply,
-    Positions,
-    collect_arrays,
-    make_product,
-    prepare_batch,
-)
 from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings
 from wordveil.generators.weights import Corpus as CorpusKind
 from wordveil.generators.weights import GeneratorWeights, draw_salt
@@ -115,11 +107,11 @@ def measure_part(
     rows: Any,
     output: Any,
     bias: Any,
-    part: Positions,
+    part: model.Positions,
     weight: Any,
     units: Any,
     settings: RewardSettings,
-    product: Multiply,
+    product: model.Multiply,
 ) -> tuple[Any, Sums]:
     """Compute the loss of some positions, and its figures for reports.
 
@@ -150,14 +142,14 @@ class TrainingLosses:
 
     def __init__(self, shape: GeneratorShape, settings: TrainingSettings, units: Any) -> None:
         self.shape, self.settings, self.units = shape, settings, units
-        self._multiply = make_product(settings.precision)
+        self._multiply = model.make_product(settings.precision)
 
-    def measure(self, generator: Generator, batch: Batch) -> Sums:
+    def measure(self, generator: model.Generator, batch: model.Batch) -> Sums:
         """Compute the losses on a batch."""
         sums, _ = self._sum(self._run(generator, batch), generator, batch, derive=False)
         return sums
 
-    def derive(self, generator: Generator, batch: Batch) -> tuple[Any, Sums]:
+    def derive(self, generator: model.Generator, batch: model.Batch) -> tuple[Any, Sums]:
         """Compute the gradient on a batch, a state as :func:`flax.nnx.state` returns, and the losses."""
         graph, state = nnx.split(generator)
         rows, pull = jax.vjp(lambda state: self._run(nnx.merge(graph, state), batch), state)
@@ -168,12 +160,12 @@ class TrainingLosses:
         gradient["output_bias"][...] = to_bias
         return gradient, sums
 
-    def _run(self, generator: Generator, batch: Batch) -> Any:
+    def _run(self, generator: model.Generator, batch: model.Batch) -> Any:
         latent = generator.encode(batch.sequences, batch.live, self._multiply)
         states = generator.generate(latent, batch.read, self._multiply)
         return states.reshape(-1, states.shape[-1])
 
-    def _sum(self, rows: Any, generator: Generator, batch: Batch, *, derive: bool) -> tuple[Sums, Any]:
+    def _sum(self, rows: Any, generator: model.Generator, batch: model.Batch, *, derive: bool) -> tuple[Sums, Any]:
         """Compute the sums over all positions that count, and the gradients of the loss by rows, output, bias."""
         chunk = min(self.settings.chunk, len(rows))
         output, bias = generator.output[...], generator.output_bias[...]
@@ -294,12 +286,12 @@ class _Trainer:
         shape, settings = self._task.shape, self._task.settings
 
         # The vectors are an argument: a constant of their size would be compiled for each width of a batch.
-        def step(state: Any, memory: Any, batch: Batch, units: Any) -> tuple[Any, Any, Sums]:
+        def step(state: Any, memory: Any, batch: model.Batch, units: Any) -> tuple[Any, Any, Sums]:
             gradient, sums = TrainingLosses(shape, settings, units).derive(nnx.merge(graph, state), batch)
             changes, memory = optimiser.update(gradient, memory, state)
             return optax.apply_updates(state, changes), memory, sums
 
-        def measure(state: Any, batch: Batch, units: Any) -> Sums:
+        def measure(state: Any, batch: model.Batch, units: Any) -> Sums:
             return TrainingLosses(shape, settings, units).measure(nnx.merge(graph, state), batch)
 
         return jax.jit(step, donate_argnums=(0, 1)), jax.jit(measure)
@@ -320,7 +312,7 @@ class _Trainer:
 
     def _save(self) -> None:
         leaves = {str(number): np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves(self._memory))}
-        arrays = collect_arrays(self._state)
+        arrays = model.collect_arrays(self._state)
         done = Checkpoint(self.progress, arrays, leaves, self._best, self._task.identity, self._sums, self._salt)
         save_checkpoint(self._directory / CHECKPOINT, done)
 
@@ -379,12 +371,12 @@ class _Trainer:
         means = {name: value / steps for name, value in sums.items()}
         self._tell({**means, "tokens_per_second": round(tokens / spent, 1)})
 
-    def _prepare(self, numbers: NDArray[np.int64], purpose: int, number: int) -> Batch:
+    def _prepare(self, numbers: NDArray[np.int64], purpose: int, number: int) -> model.Batch:
         shape, settings = self._task.shape, self._task.settings
         sequences = self._task.corpus.take(numbers, shape.length, shape.padding)
         random = np.random.default_rng([settings.seed, purpose, number])
         rewarded, disturb = self.progress.rewarded, purpose == _TRAINING
-        return prepare_batch(shape, sequences, settings, random, rewarded=rewarded, disturb=disturb)
+        return model.prepare_batch(shape, sequences, settings, random, rewarded=rewarded, disturb=disturb)
 
     def _tell(self, figures: Row) -> None:
         progress = self.progress
@@ -424,7 +416,7 @@ class _Trainer:
         progress.measured_step = progress.step
         if progress.best is None or loss < progress.best:
             progress.best, progress.best_step, progress.failures = loss, progress.step, 0
-            self._best = collect_arrays(self._state)
+            self._best = model.collect_arrays(self._state)
         else:
             progress.failures += 1
         self._tell(means)
@@ -432,7 +424,7 @@ class _Trainer:
     def finish(self) -> GeneratorWeights:
         """Return the weights with the lowest validation loss, with their description."""
         task, progress = self._task, self.progress
-        arrays = self._best or collect_arrays(self._state)
+        arrays = self._best or model.collect_arrays(self._state)
         about = {
             "wordveil": __version__,
             "texts": task.corpus.digest,
@@ -445,8 +437,8 @@ class _Trainer:
         return GeneratorWeights(task.shape, task.words_digest, task.kind, floats, about, self._salt)
 
 
-def _build(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -> Generator:
-    return Generator(shape, {name: jnp.asarray(array) for name, array in arrays.items()})
+def _build(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -> model.Generator:
+    return model.Generator(shape, {name: jnp.asarray(array) for name, array in arrays.items()})
 
 
 def _to_numbers(sums: Sums) -> dict[str, float]:

@@ -19,18 +19,7 @@ from wordveil.arrays import Float64, Int32, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.calibration.figures import (
-    MOVED_WORDS,
-    EpsilonMeaning,
-    LikelyOutputs,
-    Moves,
-    choose_metric,
-    measure_moves,
-    split_rows,
-    spread_counts,
-    summarise_moves,
-    summarise_values,
-)
+from wordveil.measures.calibration import figures
 from wordveil.measures.calibration.statistics import (
     RUNS,
     ThreadedCounter,
@@ -210,7 +199,7 @@ class WordPlan:
 
 def measure_meaning(
     built: BuiltSubject, plan: WordPlan | None = None, hierarchy: WordHierarchy | None = None
-) -> EpsilonMeaning:
+) -> figures.EpsilonMeaning:
     """Measure an epsilon of a built mechanism: exactly if it has probabilities, otherwise by counts of draws.
 
     ``hierarchy``: for ``K_w``. Raises :class:`OtherLengthError` unless the mechanism draws one output for each word.
@@ -219,16 +208,16 @@ def measure_meaning(
     values, moves = measure_words(built, plan, hierarchy)
     recovery = measure_recovery(built.mechanism, built.subject.frequencies)
     guarantee = built.guarantee
-    pairs = find_neighbours(built.subject.embedding, choose_metric(guarantee.metric.name))
-    return EpsilonMeaning(
+    pairs = find_neighbours(built.subject.embedding, figures.choose_metric(guarantee.metric.name))
+    return figures.EpsilonMeaning(
         epsilon=built.epsilon,
         pure_epsilon=guarantee.pure,
         delta=guarantee.delta,
         nearest_loss=measure_loss(built.mechanism, guarantee, pairs)[0],
         share_kept=float(values.stays.mean()),
         words=(
-            *summarise_values(values, built.subject.embedding.words, plan.runs, plan.threshold),
-            *summarise_moves(moves, built.subject.embedding.words, is_exact=values.is_exact),
+            *figures.summarise_values(values, built.subject.embedding.words, plan.runs, plan.threshold),
+            *figures.summarise_moves(moves, built.subject.embedding.words, is_exact=values.is_exact),
         ),
         recovery=None if recovery is None else recovery.to_dict(),
         utility=bound_utility(built.mechanism, built.epsilon),
@@ -238,10 +227,10 @@ def measure_meaning(
 
 def measure_words(
     built: BuiltSubject, plan: WordPlan, hierarchy: WordHierarchy | None = None
-) -> tuple[WordValues, Moves]:
+) -> tuple[WordValues, figures.Moves]:
     """Measure words and how far they move; parameters are those of :func:`measure_meaning`."""
     mechanism, embedding = built.mechanism, built.subject.embedding
-    size, metric = embedding.size, choose_metric(built.guarantee.metric.name)
+    size, metric = embedding.size, figures.choose_metric(built.guarantee.metric.name)
     if (laws := mechanism.word_laws()) is not None:
         values = measure_laws(laws, plan.runs, plan.threshold, plan.threads, hierarchy)
     elif mechanism.probabilities(0) is not None:
@@ -250,21 +239,21 @@ def measure_words(
         values = measure_rows(law_of, words, size, plan.runs, plan.threshold, plan.threads, hierarchy)
     else:
         return _draw_words(built, metric, plan, hierarchy)
-    moved = spread_words(size, min(plan.words, MOVED_WORDS))
-    return values, measure_moves(embedding, metric, _rows_of(mechanism, moved))
+    moved = spread_words(size, min(plan.words, figures.MOVED_WORDS))
+    return values, figures.measure_moves(embedding, metric, _rows_of(mechanism, moved))
 
 
 def _rows_of(mechanism: Mechanism[Any], words: Int32) -> Iterator[tuple[Int32, Float64]]:
-    for block in split_rows(words):
+    for block in figures.split_rows(words):
         yield block, np.stack([require_law(mechanism, word) for word in block.tolist()])
 
 
 def _draw_words(
     built: BuiltSubject, metric: str, plan: WordPlan, hierarchy: WordHierarchy | None
-) -> tuple[WordValues, Moves]:
+) -> tuple[WordValues, figures.Moves]:
     embedding, count = built.subject.embedding, ThreadedCounter(built.load, plan.threads)
     words = spread_words(embedding.size, plan.words)
-    chosen = words[spread_words(len(words), MOVED_WORDS)]
+    chosen = words[spread_words(len(words), figures.MOVED_WORDS)]
     drawn_blocks: list[WordCounts] = []
 
     def keep(blocks: Iterator[WordCounts]) -> Iterator[WordCounts]:
@@ -274,7 +263,9 @@ def _draw_words(
 
     blocks = keep(count(words, plan.runs))
     values = measure_counts(blocks, words, embedding.size, plan.runs, plan.threshold, hierarchy)
-    return values, measure_moves(embedding, metric, spread_counts([WordCounts.join(drawn_blocks)], embedding.size))
+    return values, figures.measure_moves(
+        embedding, metric, figures.spread_counts([WordCounts.join(drawn_blocks)], embedding.size)
+    )
 
 
 def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = TEXT_WORDS) -> dict[str, float]:
@@ -304,15 +295,17 @@ def choose_examples(frequencies: Float64) -> Int32:
     return np.argsort(-frequencies, kind="stable")[ranks].astype(np.int32)
 
 
-def _list_examples(built: BuiltSubject, plan: WordPlan) -> Iterator[LikelyOutputs]:
+def _list_examples(built: BuiltSubject, plan: WordPlan) -> Iterator[figures.LikelyOutputs]:
     count = ThreadedCounter(built.load, plan.threads)
     chosen, names = choose_examples(built.subject.frequencies), built.subject.embedding.words
     is_exact = built.mechanism.probabilities(0) is not None
-    laws = _rows_of(built.mechanism, chosen) if is_exact else spread_counts(count(chosen, plan.runs), len(names))
+    laws = (
+        _rows_of(built.mechanism, chosen) if is_exact else figures.spread_counts(count(chosen, plan.runs), len(names))
+    )
     name: Callable[[int], str] = lambda output: names[output].as_py() if output < len(names) else PADDING  # noqa: E731
     for words, weights in laws:
         shares = weights / weights.sum(axis=1, keepdims=True)
         for word, law in zip(words.tolist(), shares, strict=True):
             likely = np.argsort(-law, kind="stable")[:_OUTPUTS]
             outputs = tuple((name(output), float(law[output])) for output in likely.tolist() if law[output] > 0)
-            yield LikelyOutputs(name(word), outputs, is_exact)
+            yield figures.LikelyOutputs(name(word), outputs, is_exact)
