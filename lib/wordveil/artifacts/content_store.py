@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.crypto.private_files import create_directory
+from wordveil.crypto.private_files import create_directory, sync_directory
 from wordveil.errors import WordveilError
 
 MANIFEST = "manifest.json"
@@ -118,7 +118,7 @@ def write_directory(
             _rename(draft, target)
         if draft.exists():
             verify(target)  # the same content, written earlier or at the same time
-        _sync(store)
+        sync_directory(store)
         return target
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -141,7 +141,7 @@ def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: M
     manifest = {"content": dict(content), kind.digest_key: digest, **facts}
     manifest["seal"] = _seal(manifest)
     write_file(draft / MANIFEST, memoryview(json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8")))
-    _sync(draft)
+    sync_directory(draft)
     return manifest
 
 
@@ -223,14 +223,6 @@ def payload_bytes(manifest: Mapping[str, Any]) -> int:
 def encode_canonical(value: Mapping[str, Any]) -> bytes:
     """Encode as JSON that is the same for equal values: keys sorted, ASCII, no spaces."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode("ascii")
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _seal(manifest: Mapping[str, Any]) -> str:

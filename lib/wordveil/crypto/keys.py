@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from wordveil.crypto.private_files import find_exposure
+from wordveil.crypto.private_files import find_exposure, sync_directory
 from wordveil.errors import KeyMaterialError
 
 KEY_BYTES = 32
@@ -222,7 +222,7 @@ def rotate_key(file: Path) -> MasterKey:
         os.write(stream, "".join(f"{epoch}\n" for epoch in epochs).encode("ascii"))
         os.fsync(stream)
         draft.replace(path)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     return master
 
 
@@ -272,14 +272,6 @@ def _lock_key_file(file: Path) -> Iterator[tuple[Path, Path, int]]:
         raise KeyMaterialError(
             f"{file} cannot be changed ({error.strerror}). Run this as its owner, in a directory that you may write to."
         ) from None
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def load_key(file: str | None, env: str | None) -> MasterKey:

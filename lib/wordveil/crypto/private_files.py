@@ -1,4 +1,4 @@
-"""Files and directories that only their owner can read: keys, and models trained on a private corpus."""
+"""Files and directories that only their owner can read, such as keys, and names that outlast a crash."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ def claim_directory(path: Path) -> None:
     if owners != {os.geteuid()} and os.geteuid():
         raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
     path.chmod(0o700)
+
+
+def sync_directory(path: Path) -> None:
+    """Write the names of a directory's files to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def find_exposure(path: Path) -> str | None:

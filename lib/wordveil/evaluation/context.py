@@ -90,7 +90,9 @@ class PublicLanguage:
         used = used[np.lexsort((after[used], before[used]))]
         before, after, pairs = before[used], after[used], bigrams.pair_counts[used].astype(np.float64)
         totals = np.maximum(counts, np.bincount(before, pairs, size + 2))
-        listed = np.maximum(pairs - _find_discount(pairs), 0.0) / totals[before]
+        once, twice = (int(np.count_nonzero(pairs == times)) for times in (1, 2))
+        discount = once / (once + 2 * twice) if once and twice else DISCOUNT
+        listed = np.maximum(pairs - discount, 0.0) / totals[before]
         remaining = np.clip(1.0 - np.bincount(before, listed, size + 2), 2.0**-50, 1.0).astype(np.float64)
         costs = context_kernels.LanguageCosts(
             first=np.searchsorted(before, np.arange(size + 3)).astype(np.int64),
@@ -104,11 +106,6 @@ class PublicLanguage:
     @property
     def size(self) -> int:
         return len(self.frequencies)
-
-
-def _find_discount(pairs: Float64) -> float:
-    once, twice = (int(np.count_nonzero(pairs == times)) for times in (1, 2))
-    return once / (once + 2 * twice) if once and twice else DISCOUNT
 
 
 def _costs_of(chances: Float64) -> Int32:

@@ -165,7 +165,9 @@ def check_exactness(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -
     levels = UnitLevels(*arrays["levels"].tolist())
     if not min(levels) >= 1:
         raise _refuse("levels", f"are {tuple(levels)}, and have to be 1 or more")
-    _check_table(arrays)
+    softmax = arrays["softmax"]
+    if not (softmax[0] == LARGEST_WEIGHT and softmax[-1] >= 1 and (softmax[1:] <= softmax[:-1]).all()):
+        raise _refuse("softmax", "is not a falling table from 2^31 to 1 or more")
     if not _largest_sum(arrays["embedding"].T, "embedding", axis=None) <= levels.embedding:
         raise _refuse("embedding", f"has entries above {levels.embedding}")
     for name, product in list_products(shape).items():
@@ -173,12 +175,6 @@ def check_exactness(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -
     for name, sizes in shape.arrays().items():
         if len(sizes) == 1 and not np.abs(arrays[name]).max() <= _LARGEST_LOGIT:
             raise _refuse(name, "has entries that are too large, or no numbers")
-
-
-def _check_table(arrays: Mapping[str, NDArray[Any]]) -> None:
-    softmax = arrays["softmax"]
-    if not (softmax[0] == LARGEST_WEIGHT and softmax[-1] >= 1 and (softmax[1:] <= softmax[:-1]).all()):
-        raise _refuse("softmax", "is not a falling table from 2^31 to 1 or more")
 
 
 def _check_product(name: str, arrays: Mapping[str, NDArray[Any]], levels: int) -> None:

@@ -117,11 +117,7 @@ class WordScores:
         common = np.maximum(laws.common, _LEAST)
         arrays = laws.shares, laws.offsets, laws.ids, laws.extras
         _list_by_output(common, *arrays, floors, starts[:-1].copy(), words, gains)
-        self._scores = Scores(floors, starts, words, gains)
-
-    @property
-    def by_output(self) -> Scores:
-        return self._scores
+        self.by_output = Scores(floors, starts, words, gains)
 
     def guess(self, prior: Float64, drawn: Int32, marks: Sequence[int]) -> Int32:
         """Find the best guess of each word after its first ``marks`` draws: int32 ``(words, marks)``.
@@ -130,9 +126,9 @@ class WordScores:
         rising, from 1 to ``draws``.
         """
         logs = _whole_logs(prior)
-        leaders = np.array([np.argmax(logs + mark * self._scores.floors) for mark in marks], np.int32)
+        leaders = np.array([np.argmax(logs + mark * self.by_output.floors) for mark in marks], np.int32)
         out = np.empty((len(drawn), len(marks)), np.int32)
-        _guess_words(self._scores, logs, np.ascontiguousarray(drawn), np.array(marks, np.int64), leaders, out)
+        _guess_words(self.by_output, logs, np.ascontiguousarray(drawn), np.array(marks, np.int64), leaders, out)
         return out
 
 

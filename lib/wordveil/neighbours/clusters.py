@@ -388,9 +388,7 @@ def split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[
 
 def _even_sizes(size: int, parts: int) -> Int64:
     """Compute sizes of parts that differ by at most one, larger ones first: int64 ``(parts,)``."""
-    sizes = np.full(parts, size // parts, np.int64)
-    sizes[: size % parts] += 1
-    return sizes
+    return size // parts + (np.arange(parts) < size % parts)
 
 
 def split_evenly(words: Float32, sizes: Int64, call: Call = map) -> Int32:

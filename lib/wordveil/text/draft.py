@@ -190,11 +190,6 @@ class DraftPolicy:
         return tuple(exposure for exposure, is_copied in copied.items() if is_copied)
 
     @property
-    def shows_language(self) -> bool:
-        """True if masking records of another language shows which those are: they have no copied words."""
-        return self.other_language == OtherLanguage.MASK and bool({*self.copies} & WORD_COPIES)
-
-    @property
     def pads(self) -> bool:
         """True if texts are padded, so that the mechanism needs a point for padding."""
         return self.length == Length.PAD
@@ -240,7 +235,8 @@ class DraftPolicy:
             shown.add(Exposure.REPETITION)
         if self.refused == Refused.QUARANTINE:
             shown.add(Exposure.PRESENCE)
-        if self.shows_language:
+        # Masked records of another language have no copied words, which shows them.
+        if self.other_language == OtherLanguage.MASK and {*self.copies} & WORD_COPIES:
             shown.add(Exposure.LANGUAGE)
         return tuple(sorted(shown))
 

@@ -49,18 +49,11 @@ def cut_run(run: str, kind: TokeniserKind) -> list[str]:
 
 @lru_cache(maxsize=2)
 def _load(kind: TokeniserKind) -> Cut:
-    return _load_chinese() if kind == TokeniserKind.CHINESE else _load_japanese()
+    """Load jieba's dictionary with its hidden Markov model, or Sudachi's small one with its shortest units."""
+    if kind == TokeniserKind.CHINESE:
+        import rjieba
 
-
-def _load_chinese() -> Cut:
-    """Load jieba's dictionary, with its hidden Markov model for words that the dictionary lacks."""
-    import rjieba
-
-    return lambda run: list(rjieba.cut(run, True))
-
-
-def _load_japanese() -> Cut:
-    """Load Sudachi's small dictionary, with the shortest of its units: those of UniDic."""
+        return lambda run: list(rjieba.cut(run, True))
     from sudachipy import Dictionary, SplitMode
 
     tokeniser = Dictionary(dict="small").tokenizer(mode=SplitMode.A)

@@ -319,7 +319,9 @@ class _Trainer:
     def run(self) -> None:
         progress, before, begun = self.progress, self.progress.seconds, time.monotonic()
         while not (ended := self._find_end()):
-            for batch in self._list_batches()[progress.position :]:
+            settings = self._task.settings
+            batches = self._task.corpus.order(settings.batch, settings.seed, progress.epoch)
+            for batch in batches[progress.position :]:
                 self._step(batch)
                 progress.seconds = before + time.monotonic() - begun
                 self._measure_and_save()
@@ -329,10 +331,6 @@ class _Trainer:
         if progress.measured_step != progress.step:
             self._validate()
         self._save()
-
-    def _list_batches(self) -> list[NDArray[np.int64]]:
-        settings = self._task.settings
-        return self._task.corpus.order(settings.batch, settings.seed, self.progress.epoch)
 
     def _find_end(self) -> str:
         """Return the reason why training ends now; empty if it continues."""

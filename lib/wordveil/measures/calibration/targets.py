@@ -109,12 +109,9 @@ def _find_stays(mechanism: Mechanism[Any], size: int) -> Float64 | None:
     if mechanism.probabilities(0) is None:
         return None
     everything = np.arange(size, dtype=np.int32)
-    stays = mechanism.stay_probabilities(everything)
-    return (
-        stays
-        if stays is not None
-        else measure_rows(lambda word: require_law(mechanism, word), everything, size, 1, 0.0).stays
-    )
+    if (stays := mechanism.stay_probabilities(everything)) is not None:
+        return stays
+    return measure_rows(lambda word: require_law(mechanism, word), everything, size, 1, 0.0).stays
 
 
 Read = Callable[[Mechanism[Any], Float64], Reading]

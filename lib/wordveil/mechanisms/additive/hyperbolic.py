@@ -39,9 +39,9 @@ from wordveil.geometry.hyperbolic import boost, diameter, to_lorentz
 from wordveil.geometry.spaces import SPACES, digest_points
 from wordveil.mechanisms.additive.tails import (
     End,
-    deep_uniform,
     depth,
     digits_at,
+    end_of,
     find_ends,
     gamma_at,
     hyperbolic_fdd,
@@ -154,7 +154,8 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
             cls.check(epsilon, dimension)
         except ValueError as error:
             raise BundleError(f"mechanism.epsilon = {epsilon:g}: {error}") from None
-        cls.require_padding(padding=padding)
+        if padding:
+            raise BundleError(f"text.length = pad: {cls.padding_advice}")
         ball = points_of(SPACES["hyperbolic"], embedding, f"mechanism.name = {cls.name}")
         work.progress("measuring the embedding's hyperbolic diameter")
         largest = diameter(ball)
@@ -353,7 +354,7 @@ class HyperbolicFDD(_Hyperbolic):
         rho = gap = np.empty(0)
         for attempt in range(_ATTEMPTS, _MAX_ATTEMPTS):
             numbers = range(self._number(attempt), self._number(attempt + 1))
-            ends = (deep_uniform(stream, context, position, number, self._digits) for number in numbers)
+            ends = (end_of(stream.digits(context, position, number), self._digits) for number in numbers)
             rho, gap, accepted = self._propose(*(np.array([self._parts_at(row, end)]) for row, end in enumerate(ends)))
             if accepted[0]:
                 break

@@ -58,11 +58,6 @@ def end_of(digits: Iterator[int], max_digits: int) -> End:
     return End(math.log(distance + 0.5) - taken * DIGIT_BITS * _LN2, low)
 
 
-def deep_uniform(stream: KeyedStream, context: Contexts, position: int, number: int, max_digits: int) -> End:
-    """Draw uniform ``number`` of a position from further digits alone. ``context``: uint8 ``(12,)``."""
-    return end_of(stream.digits(context, position, number), max_digits)
-
-
 def find_ends(
     stream: KeyedStream, uniforms: Float64, context: Contexts, position: Int64, first: int, max_digits: int
 ) -> Iterator[tuple[int, int, End]]:

@@ -35,7 +35,6 @@ import numpy as np
 from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.compiled import compiled
 from wordveil.geometry.euclidean import round_up
-from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.tables.table import (
     AliasTable,
     TableArrays,
@@ -202,14 +201,12 @@ def decode_rows(rows: Int64, table: TableArrays, share: Float64, offsets: Int64,
 
 
 WHOLE = 2**64
-_UNITS = 2.0**64
+UNITS = 2.0**64
 FILLER = 2**31 - 1
 # No output's floor is below this part of what it would be if all were equal: enough for whole numbers to be exact to
 # ten digits.
 _LEAST_PART = 1e-3
 _RANGES = 64
-# Entries of all words' laws that are decoded at once, 12 bytes each.
-_MAX_ENTRIES = 2**26
 _Result = TypeVar("_Result")
 
 
@@ -355,9 +352,9 @@ def lists_of(table: AliasTable) -> tuple[Int64, Int32]:
 def certify_floors(table: AliasTable, *, padding: bool) -> float:
     """Bound the loss between any two symbols, in nats, rounded up; infinite if one of them excludes an output."""
     size = len(table.own) - 2
-    law = masses_of(table) / _UNITS
+    law = masses_of(table) / UNITS
     used = np.delete(np.arange(size + 2), [] if padding else [size])
-    alike = table.alike[used] / _UNITS
+    alike = table.alike[used] / UNITS
     largest = alike.max() * law
     longest = int(np.diff(table.starts[:-1]).max())
 
@@ -377,30 +374,8 @@ def certify_floors(table: AliasTable, *, padding: bool) -> float:
     return round_up(float(np.log(largest / least).max()) * (1 + 1e-12) + 1e-9, 12)
 
 
-def floor_probabilities(table: AliasTable, masses: UInt64, row: int) -> Float64:
-    """Compute the law of a row, float64 ``(outputs,)``, from whole numbers. ``masses``: from :func:`masses_of`."""
-    _, ids, extras = _decode(table, np.array([row]))
-    law = masses / _UNITS * (int(table.alike[row]) / WHOLE)
-    np.add.at(law, ids, extras)
-    return law
-
-
-def floor_stays(table: AliasTable, masses: UInt64, words: Int32) -> Float64:
-    """Compute the probability that each of ``words`` stays itself. ``masses``: from :func:`masses_of`."""
-    law = masses[words] / _UNITS
-    return np.asarray(law * (table.alike[words] / _UNITS) + table.itself[words] / _UNITS)
-
-
-def floor_laws(table: AliasTable, masses: UInt64) -> WordLaws | None:
-    """Compute the laws of all words, or return None beyond 800 MB. ``masses``: from :func:`masses_of`."""
-    size = len(table.own) - 2
-    if table.starts[size] + size > _MAX_ENTRIES:
-        return None
-    offsets, ids, extras = _decode(table, np.arange(size))
-    return WordLaws(masses / _UNITS, table.alike[:size] / _UNITS, offsets, ids, extras)
-
-
-def _decode(table: AliasTable, rows: Int64) -> tuple[Int64, Int32, Float64]:
+def decode(table: AliasTable, rows: Int64) -> tuple[Int64, Int32, Float64]:
+    """Decode what rows have beyond the common law: offsets, outputs and probabilities of their entries."""
     columns = np.diff(table.starts)[rows]
     room = int(columns.sum()) + len(rows)
     offsets, ids, extras = np.empty(len(rows) + 1, np.int64), np.empty(room, np.int32), np.empty(room)

@@ -40,15 +40,14 @@ from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import Evidence, ShownEpsilon, WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, PureEpsilon
 from wordveil.mechanisms.staircase.floor_tables import (
+    UNITS,
     WHOLE,
     Floors,
     PaddingRow,
     build_floor_table,
     certify_floors,
+    decode,
     find_budget,
-    floor_laws,
-    floor_probabilities,
-    floor_stays,
     least_mass,
     lists_of,
     masses_of,
@@ -63,6 +62,8 @@ from wordveil.neighbours.similar import Partners, SimilarLists, SimilarTask, fin
 # Lists that hold more than this part of the floors, or of the vocabulary, leave little of a text.
 _LARGE_MASS, _LARGE_LIST = 0.1, 0.5
 _LEAST_FLOOR_MASS = 1e-18
+# Entries of all words' laws that are decoded at once, 12 bytes each.
+_MAX_ENTRIES = 2**26
 # Lists of about so many words, at equal floors, say something of a text without showing each of its words.
 _USEFUL_LISTS = (512, 4)
 
@@ -186,13 +187,20 @@ class Staircase(TableDraws[StaircaseSettings]):
         return masses_of(self._table)
 
     def probabilities(self, symbol: int) -> Float64:
-        return floor_probabilities(self._table, self._masses, symbol)
+        _, ids, extras = decode(self._table, np.array([symbol]))
+        law = self._masses / UNITS * (int(self._table.alike[symbol]) / WHOLE)
+        np.add.at(law, ids, extras)
+        return law
 
     def word_laws(self) -> WordLaws | None:
-        return floor_laws(self._table, self._masses)
+        table, size = self._table, self._size
+        if table.starts[size] + size > _MAX_ENTRIES:
+            return None
+        return WordLaws(self._masses / UNITS, table.alike[:size] / UNITS, *decode(table, np.arange(size)))
 
     def stay_probabilities(self, words: Int32) -> Float64:
-        return floor_stays(self._table, self._masses, words)
+        law = self._masses[words] / UNITS
+        return np.asarray(law * (self._table.alike[words] / UNITS) + self._table.itself[words] / UNITS)
 
     def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64:
         # A word is the first of its list, so its probability follows from its floor alone.

@@ -166,7 +166,8 @@ class Exponential(TableMechanism[ExponentialSettings]):
         gamma, neighbours = settings.gamma, settings.neighbours
         points = points_of(space, embedding, f"mechanism.metric = {space.name}")
         lists = find_lists(space, points, neighbours, gamma, work)
-        farthest = gamma or diameter_of(lists)
+        # Bounds all distances, rounded up so that a product's last bits do not move the bound.
+        farthest = gamma or round_up(lists.farthest * (1 + 1e-4), 3) or 1.0
         work.progress("weighing words")
         beta = tight_beta(space, points, lists, epsilon, farthest, padding=padding) if settings.tight else epsilon / 2
         rows = symbol_rows(lists, beta, farthest, padding=padding)
@@ -193,11 +194,6 @@ class Exponential(TableMechanism[ExponentialSettings]):
 
     def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon | None:
         return None if evidence.loss is None else show_odds(self, evidence)
-
-
-def diameter_of(lists: NeighbourLists) -> float:
-    """Bound all distances from above, rounded up so that a product's last bits do not move the bound."""
-    return round_up(lists.farthest * (1 + 1e-4), 3) or 1.0
 
 
 def log_totals(lists: NeighbourLists, beta: float, farthest: float, outputs: int) -> Float64:

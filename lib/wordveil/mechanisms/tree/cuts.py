@@ -101,10 +101,6 @@ class _Below:
         several = np.flatnonzero(np.diff(self.starts) > 1)
         return np.unique(self.words[np.isin(self.turns, several)])
 
-    def of_turn(self, turn: int) -> Int64:
-        """Return the words that a hypernym may take."""
-        return self.words[self.starts[turn] : self.starts[turn + 1]]
-
 
 def _split(below: _Below, weights: Int64, kinds: Int32, least: int, most: int) -> tuple[Int32, list[int]]:
     """Assign a cluster to each word, the ``kinds`` left over first, and list the others' turns, at most ``most``."""
@@ -124,7 +120,7 @@ def _split(below: _Below, weights: Int64, kinds: Int32, least: int, most: int) -
         taken = np.bincount(below.turns[pairs], inside[below.words[pairs]])
         gains = taken if cluster < rests else np.minimum(taken, heavy[cluster] - taken)
         for turn in np.argsort(-gains, kind="stable")[: np.count_nonzero(gains > 0)].tolist():
-            words = below.of_turn(turn)
+            words = below.words[below.starts[turn] : below.starts[turn + 1]]
             words = words[of_word[words] > turn]
             if _may_take(below, turn, words, labels, chosen, least, rests):
                 labels[words], of_word[words] = len(is_open), turn

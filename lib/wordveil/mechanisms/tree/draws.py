@@ -68,12 +68,9 @@ class ClusterDraws(Mechanism[Settings]):
         drawn = self._table.draw(batch.ids, np.ascontiguousarray(bits[:2].T))
         order, bounds, _ = self._members
         choices = np.ascontiguousarray(bits[2])
-        draw_members(self._clusters_of(drawn), choices, bounds, order, self._arrays["edges"], drawn)
+        clusters = np.where(drawn == self._table.size, np.int32(-1), self._table.rows[drawn])  # -1: padding
+        draw_members(clusters, choices, bounds, order, self._arrays["edges"], drawn)
         return TokenBatch(drawn, batch.offsets, batch.contexts)
-
-    def _clusters_of(self, ids: Int32) -> Int32:
-        """Find the lowest cluster of each word; -1 for padding."""
-        return np.where(ids == self._table.size, np.int32(-1), self._table.rows[ids])
 
     @cached_property
     def _members(self) -> Members | None:

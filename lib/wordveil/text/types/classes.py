@@ -102,11 +102,6 @@ class TokenClass:
         """Allowed actions: all, but ``resample`` only if the class has shapes."""
         return tuple(action for action in TypeAction if self.shape or action != TypeAction.RESAMPLE)
 
-    @property
-    def readable_action(self) -> TypeAction:
-        """Action that reads best: values of the same shape, or else of its public list."""
-        return TypeAction.RESAMPLE if self.shape else TypeAction.SURROGATE
-
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -288,8 +283,12 @@ def list_classes(version: int) -> dict[str, TokenClass]:
 
 
 def readable_actions(version: int = 1) -> Mapping[str, TypeAction]:
-    """Choose what reads best for each class that characters identify."""
-    return {kind: entry.readable_action for kind, entry in list_classes(version).items() if not entry.list}
+    """Choose what reads best for each class that characters identify: values of the same shape, or of its list."""
+    return {
+        kind: TypeAction.RESAMPLE if entry.shape else TypeAction.SURROGATE
+        for kind, entry in list_classes(version).items()
+        if not entry.list
+    }
 
 
 def masked_actions(version: int = 1) -> Mapping[str, TypeAction]:

@@ -105,12 +105,15 @@ def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]
 
 def _shapes_of(kind: str, originals: pa.StringArray) -> pa.StringArray:
     """Find the shapes of a class's tokens: strike hidden characters in all, do the rest once for each distinct one."""
-    special, form = {Form.ADDRESS: _of_addresses, Form.MARKUP: _of_markup}, shape_of(kind).form
-    if form not in special:
+    form = shape_of(kind).form
+    if form not in (Form.ADDRESS, Form.MARKUP):
         originals = _strike(originals, _TABLES.get(form, _DIGITS))
     encoded = originals.dictionary_encode()
     distinct = encoded.dictionary
-    shapes = special[form](distinct) if form in special else _of_struck(kind, distinct)
+    if form == Form.ADDRESS:
+        shapes = pc.if_else(pc.match_substring_regex(distinct, ":.*:"), "v6", "v4")
+    else:
+        shapes = _of_markup(distinct) if form == Form.MARKUP else _of_struck(kind, distinct)
     return shapes.take(encoded.indices)
 
 
@@ -129,10 +132,6 @@ def _of_struck(kind: str, marked: pa.StringArray) -> pa.StringArray:
     for pattern, sign in shape.signs:
         marked = pc.replace_substring_regex(marked, pattern, sign)
     return pc.if_else(are_shapes(kind, marked), marked, shape.default)
-
-
-def _of_addresses(originals: pa.StringArray) -> pa.StringArray:
-    return pc.if_else(pc.match_substring_regex(originals, ":.*:"), "v6", "v4")
 
 
 def _of_markup(originals: pa.StringArray) -> pa.StringArray:
