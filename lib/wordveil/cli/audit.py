@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +17,6 @@ from wordveil.errors import BundleError, RefutedError, usage_error
 
 if TYPE_CHECKING:
     from wordveil.audit.findings import Audit
-    from wordveil.config.load import Config
 
 app = Typer(
     help="Try to refute a guarantee: of a bundle, of a release, or of a function of your own. Exit code 3 if one is "
@@ -47,10 +44,18 @@ def bundle(call: Call, draws: DrawsOption = DRAWS, alpha: AlphaOption = ALPHA, s
 
     Example: `wordveil audit bundle --config reviews.yaml`
     """
+    from wordveil.assembly.bundles import find_bundle, find_embedding
+    from wordveil.audit.bundle import audit_bundle
+
     check_alpha(alpha)
+    store = call.config.bundle_store
     with show_status() as progress:
-        audit = _audit_bundle(call.config, draws, alpha, seed, progress)
-    return _conclude(call, audit, call.config.bundle_store)
+        progress("verifying the bundle")
+        if (built := find_bundle(call.config)) is None:
+            raise BundleError(f"bundle_store = {store}: holds no bundle. Run `wordveil build` with this configuration.")
+        embedding = find_embedding(call.config, progress)
+        audit = audit_bundle(built, embedding, draws=draws, alpha=alpha, seed=seed, progress=progress)
+    return _conclude(call, audit, store)
 
 
 @app.command()
@@ -141,20 +146,6 @@ def _conclude(call: Call, audit: Audit, bundle_store: str | None = None) -> Resu
     return Result(audit.to_dict(), partial(show, audit), failure)
 
 
-def _audit_bundle(config: Config, draws: int, alpha: float, seed: int, progress: Callable[[str], None]) -> Audit:
-    from wordveil.assembly.bundles import find_bundle, find_embedding
-    from wordveil.audit.bundle import audit_bundle
-
-    progress("verifying the bundle")
-    built = find_bundle(config)
-    if built is None:
-        raise BundleError(
-            f"bundle_store = {config.bundle_store}: holds no bundle. Run `wordveil build` with this configuration."
-        )
-    embedding = find_embedding(config, progress)
-    return audit_bundle(built, embedding, draws=draws, alpha=alpha, seed=seed, progress=progress)
-
-
 def check_alpha(alpha: float) -> None:
     """Raise :class:`ConfigError` unless alpha is a probability between 0 and 1."""
     if not 0 < alpha < 1:
@@ -201,27 +192,19 @@ def load_object(spec: str, where: str) -> Any:
         raise usage_error(
             where, spec, "expected module:name.", "For the function `f` of the file `mine.py` write mine:f."
         )
-    with _current_directory():
-        try:
-            target: Any = importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            hint = "Run the command in the directory of the module, or install it."
-            raise usage_error(where, spec, f"there is no module {error.name}.", hint) from error
-        except Exception as error:
-            raise usage_error(where, spec, f"importing {module} raised {type(error).__name__}: {error}") from error
+    here = str(Path.cwd())
+    sys.path.append(here)  # after all that are installed
+    try:
+        target: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        hint = "Run the command in the directory of the module, or install it."
+        raise usage_error(where, spec, f"there is no module {error.name}.", hint) from error
+    except Exception as error:
+        raise usage_error(where, spec, f"importing {module} raised {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(here)
     for part in name.split("."):
         if not hasattr(target, part):
             raise usage_error(where, spec, f"{module} has no {name}.")
         target = getattr(target, part)
     return target
-
-
-@contextmanager
-def _current_directory() -> Iterator[None]:
-    """Make modules of the current directory importable, after all that are installed."""
-    here = str(Path.cwd())
-    sys.path.append(here)
-    try:
-        yield
-    finally:
-        sys.path.remove(here)

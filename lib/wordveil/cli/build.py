@@ -123,7 +123,10 @@ def suitability_facts(suits: Mapping[str, Any] | None) -> dict[str, str]:
     if suits["epsilon"] is not None:
         low, high = suits["epsilon"]
         facts["epsilons to look at"] = f"{low:g} to {high:g}"
-    return {**facts, "words with digits": _digits(suits["digits"]), "public text covered": _covered(suits)}
+    covered = "not measured: gensim's test data is not installed"
+    if suits["covered"] is not None:
+        covered = f"{_percent(suits['covered'])} of {suits['text_words']:,} words of {suits['text']}"
+    return {**facts, "words with digits": _digits(suits["digits"]), "public text covered": covered}
 
 
 def _spread(quantiles: Mapping[str, float]) -> str:
@@ -135,12 +138,6 @@ def _digits(digits: Mapping[str, Any]) -> str:
         return "none"
     stays = "" if digits["stays"] is None else f"; {_percent(digits['stays'])} of them stay"
     return f"{digits['words']:,}: {', '.join(digits['examples'])}{stays}"
-
-
-def _covered(suits: Mapping[str, Any]) -> str:
-    if suits["covered"] is None:
-        return "not measured: gensim's test data is not installed"
-    return f"{_percent(suits['covered'])} of {suits['text_words']:,} words of {suits['text']}"
 
 
 def epsilon_table(suits: Mapping[str, Any], configured: float) -> ResultTable:

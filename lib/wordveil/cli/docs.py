@@ -35,7 +35,10 @@ def docs(
     pages = find_pages()
     if page is None:
         return _list_pages(pages, path=path)
-    name = _find_name(page, pages)
+    name = page.removeprefix("docs/").removesuffix(DOCUMENT)  # a user may name a file of the documentation
+    if name not in pages:
+        problem = f"there is no such page.{did_you_mean(name, pages)} `wordveil docs` lists all pages."
+        raise usage_error("PAGE", page, problem)
     file = pages[name]
     text = file.read_text("utf-8")
     show = partial(print_text, f"{file}\n" if path else text)
@@ -61,15 +64,6 @@ def find_pages() -> dict[str, Path]:
     pages = {**documents, **configurations}
     ordered = sorted(pages, key=lambda name: (name in configurations, name.count("/"), name))
     return {name: pages[name] for name in ordered}
-
-
-def _find_name(given: str, pages: dict[str, Path]) -> str:
-    """Find the page that a user names, also as a file of the documentation. Raises :class:`ConfigError`."""
-    name = given.removeprefix("docs/").removesuffix(DOCUMENT)
-    if name in pages:
-        return name
-    problem = f"there is no such page.{did_you_mean(name, pages)} `wordveil docs` lists all pages."
-    raise usage_error("PAGE", given, problem)
 
 
 def _list_pages(pages: dict[str, Path], *, path: bool) -> Result:

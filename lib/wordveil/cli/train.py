@@ -124,13 +124,9 @@ def show_training() -> Iterator[tuple[Callable[[str], None], Callable[[Mapping[s
             text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
             update(f"epoch {row['epoch']}, {text}", done=row["step"], known=total)
             if not is_watched() and "validation_loss" in row:
-                _print_measurement(row, total)
+                figures = f"validation loss {row['validation_loss']:.3f}, accuracy {row['validation_accuracy']:.1%}"
+                reward = "with the reward" if row["rewarded"] else "without the reward"
+                minutes = f"{row['seconds'] / 60:,.1f} minutes"
+                tell(f"step {row['step']:,} of at most {total:,}, {reward}: {figures}; {minutes}")
 
         yield update, observe
-
-
-def _print_measurement(row: Mapping[str, Any], total: int) -> None:
-    figures = f"validation loss {row['validation_loss']:.3f}, accuracy {row['validation_accuracy']:.1%}"
-    reward = "with the reward" if row["rewarded"] else "without the reward"
-    minutes = f"{row['seconds'] / 60:,.1f} minutes"
-    tell(f"step {row['step']:,} of at most {total:,}, {reward}: {figures}; {minutes}")
