@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32
 from wordveil.artifacts import ngram_model
 from wordveil.artifacts.bundle import KEEP_ONLY, name_setting
 from wordveil.assembly import word_tables
@@ -110,7 +110,7 @@ def confine_embedding(embedding: Embedding, source: str) -> Embedding:
     return embedding.select(known, f"{note}; {missing:,} others are not in the embedding." if missing else f"{note}.")
 
 
-def _fit_frequencies(table: WordTable, to: FittedWords) -> NDArray[np.float64]:
+def _fit_frequencies(table: WordTable, to: FittedWords) -> Float64:
     """Compute shares of counts, 0.5 added to each (Krichevsky, Trofimov 1981): the same float64 on any machine."""
     counts, ids = table.whole_numbers(1), to.find(table.columns[0])
     known = int((ids >= 0).sum())
@@ -144,7 +144,7 @@ def _fit_pairs(table: WordTable, to: FittedWords) -> Pairs:
     return Pairs(words[used], others[used], similarities[used])
 
 
-def _fit_classes(table: WordTable, to: FittedWords) -> NDArray[np.int32]:
+def _fit_classes(table: WordTable, to: FittedWords) -> Int32:
     """Assign classes, in the order of their first words in the embedding. Unlisted words are one more class."""
     ids = to.find(table.columns[0])
     known = ids >= 0

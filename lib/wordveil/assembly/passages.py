@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from numpy.typing import NDArray
 
+from wordveil.arrays import Bool, Int32, Int64
 from wordveil.assembly.word_tables import FittedWords
 from wordveil.embeddings.embedding import digest_files
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -190,10 +190,10 @@ class _Read:
     ``(texts,)``, texts with enough known words, and with a name, a number or the like.
     """
 
-    ids: NDArray[np.int32]
-    owner: NDArray[np.int64]
-    is_known: NDArray[np.bool_]
-    is_named: NDArray[np.bool_]
+    ids: Int32
+    owner: Int64
+    is_known: Bool
+    is_named: Bool
 
     @classmethod
     def of(cls, encoded: Encoded, size: int) -> Self:
@@ -207,7 +207,7 @@ class _Read:
         is_known = (known >= _FEWEST) & (known >= _KNOWN * np.minimum(counts, _READ))
         return cls(encoded.ids[kept], owner[kept], is_known, np.diff(encoded.shown.offsets) > 0)
 
-    def select(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def select(self, chosen: Bool) -> tuple[Int32, Int64]:
         """Return the words and offsets of some texts, bool ``(texts,)``."""
         kept = chosen[self.owner]
         counts = np.bincount(self.owner[kept], minlength=len(chosen))[chosen]

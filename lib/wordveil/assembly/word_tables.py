@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
+from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.config.paths import WORDFREQ
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import PublicFileError
@@ -55,11 +56,11 @@ class WordTable:
         """Make an error that names setting and file."""
         return _error(self.setting, self.source, problem, fix)
 
-    def whole_numbers(self, column: int) -> NDArray[np.int64]:
+    def whole_numbers(self, column: int) -> Int64:
         """Parse a column as positive whole numbers below 10^18: int64 ``(lines,)``. Raises :class:`PublicFileError`."""
         return self._numbers(column, _WHOLE_NUMBER, pa.int64(), "a whole number from 1 to 10^18 - 1")
 
-    def numbers(self, column: int) -> NDArray[np.float64]:
+    def numbers(self, column: int) -> Float64:
         """Parse a column as finite numbers: float64 ``(lines,)``. Raises :class:`PublicFileError`."""
         kind = "a finite number, with a point and no spaces"
         numbers = self._numbers(column, _NUMBER, pa.float64(), kind)
@@ -71,7 +72,7 @@ class WordTable:
         self._refuse(~np.asarray(pc.match_substring_regex(values, pattern)), column, wanted)
         return np.asarray(values.cast(kind))
 
-    def _refuse(self, bad: NDArray[np.bool_], column: int, wanted: str) -> None:
+    def _refuse(self, bad: Bool, column: int, wanted: str) -> None:
         if bad.any():
             row = int(np.argmax(bad))
             value = self.columns[column][row].as_py()[:_SHOWN]
@@ -95,7 +96,7 @@ class WordTable:
             raise self.error(f"lines {first + 1} and {row + 1} have the same words ({shown}).", "Keep one of them.")
 
 
-def _number_values(values: pa.Array) -> NDArray[np.int64]:
+def _number_values(values: pa.Array) -> Int64:
     return np.asarray(values.dictionary_encode().indices).astype(np.int64)
 
 
@@ -190,7 +191,7 @@ class FittedWords:
     def __len__(self) -> int:
         return len(self.words)
 
-    def find(self, listed: pa.StringArray) -> NDArray[np.int32]:
+    def find(self, listed: pa.StringArray) -> Int32:
         """Find the id of each word of a file, -1 for those that the embedding does not have."""
         return WordIndex(self.words).numbers(listed)
 
@@ -199,7 +200,7 @@ class FittedWords:
         if count:
             self.notes.append(f"{self.name}: {count:,} {what}")
 
-    def note_unknown(self, ids: NDArray[np.int32]) -> None:
+    def note_unknown(self, ids: Int32) -> None:
         """Note how many words of the file, one for each line, the embedding lacks."""
         self.note(int((ids < 0).sum()), f"of {len(ids):,} words of {self.source} are not in the embedding: ignored.")
 
@@ -300,7 +301,7 @@ def read_writable(source: str, setting: str) -> WordTable:
     return WordTable(setting, source, table.columns)
 
 
-def fit_writable(table: WordTable, to: FittedWords) -> NDArray[np.bool_]:
+def fit_writable(table: WordTable, to: FittedWords) -> Bool:
     """Select the words of an embedding that may be written: bool ``(size,)``.
 
     For ``ordinary`` these are all except names and, in an English embedding, words that the list lacks.
@@ -323,7 +324,7 @@ def fit_writable(table: WordTable, to: FittedWords) -> NDArray[np.bool_]:
     return chosen
 
 
-def find_names(words: pa.StringArray) -> NDArray[np.bool_]:
+def find_names(words: pa.StringArray) -> Bool:
     """Find names, places and nationalities among lower-case words, also with ``'s`` or in plural."""
     found = np.zeros(len(words), np.bool_)
     stems = pc.replace_substring_regex(words, "['\u2019]s?$", "")

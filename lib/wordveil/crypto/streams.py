@@ -19,9 +19,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import ECB
-from numpy.typing import NDArray
 
-from wordveil.arrays import Float64, Int32, Int64, UInt8, UInt64
+from wordveil.arrays import Float64, Int32, Int64, UInt8, UInt32, UInt64
 from wordveil.compiled import compiled
 from wordveil.crypto.keys import KEY_BYTES, Secret
 
@@ -149,7 +148,7 @@ class KeyedStream:
             for word in further.words(nowhere, np.array([counter])).ravel().tolist():
                 yield word >> (64 - DIGIT_BITS)
 
-    def _encrypt(self, plain: NDArray[np.uint32]) -> UInt64:
+    def _encrypt(self, plain: UInt32) -> UInt64:
         cipher = np.empty(plain.nbytes + _BLOCK_BYTES - 1, np.uint8)
         encryptor = Cipher(AES(self._key.reveal()), ECB()).encryptor()  # noqa: S305 - distinct counter blocks: this is a PRF, not encryption
         encryptor.update_into(plain.reshape(-1).view(np.uint8).data, cipher.data)
@@ -169,7 +168,7 @@ class KeyedStream:
 
 
 @compiled
-def fill_counter_blocks(contexts: NDArray[np.uint32], offsets: Int64, out: NDArray[np.uint32]) -> None:
+def fill_counter_blocks(contexts: UInt32, offsets: Int64, out: UInt32) -> None:
     """Fill the counter block of every position: the record's context as three numbers, then the position."""
     for record in range(len(contexts)):
         a, b, c = contexts[record, 0], contexts[record, 1], contexts[record, 2]

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.arrays import Bool, Float32
 from wordveil.errors import EmbeddingError
 
 FORMAT_VERSION = 1
@@ -55,7 +56,7 @@ class Embedding:
     """
 
     words: pa.StringArray
-    vectors: NDArray[np.float32]
+    vectors: Float32
     source: str
     warnings: tuple[str, ...] = ()
 
@@ -132,7 +133,7 @@ def _check_words(words: list[str], source: str) -> None:
             )
 
 
-def _refuse_rows(bad: NDArray[np.bool_], start: int, words: list[str], source: str, problem: str) -> None:
+def _refuse_rows(bad: Bool, start: int, words: list[str], source: str, problem: str) -> None:
     if bad.any():
         row = start + int(np.argmax(bad))
         raise EmbeddingError(f"{source}: row {row} ({words[row]!r}) {problem}. Remove the row or repair the file.")
@@ -292,7 +293,7 @@ def _load_text(path: Path, source: str, *, has_header: bool) -> Embedding:
     from smart_open import open as open_any
 
     words: list[str] = []
-    rows: list[NDArray[np.float32]] = []
+    rows: list[Float32] = []
     with open_any(str(path), "rb") as file:
         first = file.readline().removeprefix(BOM_UTF8)
         lines = file if has_header else chain([first], file)

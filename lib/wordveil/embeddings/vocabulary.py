@@ -10,7 +10,6 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from wordveil.arrays import Int32, Int64, UInt8, UInt64, freeze
 from wordveil.compiled import compiled, compiled_part, inlined
@@ -33,13 +32,13 @@ class Vocabulary:
         self.unknown = self.size + 1
         self.index = WordIndex(words)
 
-    def lookup(self, tokens: pa.StringArray) -> NDArray[np.int32]:
+    def lookup(self, tokens: pa.StringArray) -> Int32:
         """Find the id of each token, or ``unknown``: int32 ``(len(tokens),)``."""
         numbers = self.index.numbers(tokens)
         numbers[numbers < 0] = self.unknown
         return numbers
 
-    def words(self, ids: NDArray[np.int32]) -> pa.StringArray:
+    def words(self, ids: Int32) -> pa.StringArray:
         """Return the word of each id (``0 <= id < size``), as a string array."""
         return self.array.take(pa.array(ids))
 
@@ -81,7 +80,7 @@ class WordIndex:
         fill_short(self.data, self.offsets, rows)
         return rows
 
-    def numbers(self, tokens: pa.StringArray) -> NDArray[np.int32]:
+    def numbers(self, tokens: pa.StringArray) -> Int32:
         """Find the number of each token among the words, or -1: int32 ``(len(tokens),)``."""
         data, offsets = view_strings(tokens)
         numbers = np.empty(len(tokens), np.int32)

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import digamma
 
-from wordveil.arrays import Float64, Int32, Int64
+from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.evaluation.encoders import SentenceEncoder
 from wordveil.evaluation.redrawn import Ragged, Redrawn
@@ -187,7 +187,7 @@ def _summarise(links: Links, method: str, attacker: str, subject: str, seed: int
     )
 
 
-def _take_first(hidden: Ragged, drawn: Int32, is_first: NDArray[np.bool_]) -> tuple[Ragged, Ragged]:
+def _take_first(hidden: Ragged, drawn: Int32, is_first: Bool) -> tuple[Ragged, Ragged]:
     """Take the tokens with a separate draw."""
     offsets = np.concatenate([[0], np.cumsum(is_first)])[hidden.offsets]
     return Ragged(hidden.ids[is_first], offsets), Ragged(drawn[is_first], offsets)

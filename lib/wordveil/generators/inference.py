@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float32, UInt32, freeze
+from wordveil.arrays import Float32, Int32, Int64, UInt32, freeze
 from wordveil.compiled import compiled, compiled_part, larger
 from wordveil.generators.quantise import SOFTMAX_STEPS, UnitLevels, check_exactness
 from wordveil.generators.shape import GeneratorShape
@@ -264,11 +264,11 @@ class WholeNumberGenerator:
         biases = (self._arrays[f"{name}.bias"][None], self._arrays[f"{name}.hidden_bias"])
         return _Cells(*products, *biases, self._levels.states)
 
-    def start_symbols(self, count: int) -> NDArray[np.int32]:
+    def start_symbols(self, count: int) -> Int32:
         """Return the symbols that the generator reads first: int32 ``(count,)``."""
         return np.full(count, self.shape.start, np.int32)
 
-    def begin(self, sequences: NDArray[np.int32]) -> GeneratorState:
+    def begin(self, sequences: Int32) -> GeneratorState:
         """Read ``sequences``, int32 ``(count, length)``, and return the state of each row before its first symbol.
 
         Raises :class:`ValueError` for another length, or a symbol that is not a word, an unknown word or padding.
@@ -294,7 +294,7 @@ class WholeNumberGenerator:
     def _blocks(self, count: int) -> Iterator[slice]:
         return (slice(start, min(start + self._block, count)) for start in range(0, count, self._block))
 
-    def _encode(self, sequences: NDArray[np.int32], lengths: NDArray[np.int64]) -> Float32:
+    def _encode(self, sequences: Int32, lengths: Int64) -> Float32:
         """Compute the last states of the encoder, in whole numbers: float32 ``(count, cells)``.
 
         Longer sequences come first, so that the rows with a symbol at a step are the first ones.
@@ -309,7 +309,7 @@ class WholeNumberGenerator:
             inputs = np.concatenate([outputs for outputs, _ in pairs], axis=2)
         return np.concatenate(last, axis=1)
 
-    def _start(self, state: GeneratorState, rows: NDArray[np.int64], encoded: Float32) -> None:
+    def _start(self, state: GeneratorState, rows: Int64, encoded: Float32) -> None:
         """Fill some rows of a state from the encoder's last states."""
         arrays = self._arrays
         latent = self._activate(self._product("latent"), encoded, arrays["latent_bias"], self._levels.latent)[1]
@@ -325,7 +325,7 @@ class WholeNumberGenerator:
         states = np.empty_like(sums)
         return states, activate(sums, product.scale, bias, most, states)
 
-    def advance(self, state: GeneratorState, symbols: NDArray[np.int32]) -> NDArray[np.uint32]:
+    def advance(self, state: GeneratorState, symbols: Int32) -> UInt32:
         """Read the symbols written last, advance ``state``, and compute the weight of each next symbol.
 
         ``symbols``: int32 ``(count,)``, at first :meth:`start_symbols`. Returns weights that are proportional to the
@@ -345,7 +345,7 @@ class WholeNumberGenerator:
             weigh(sums[part], output.scale, bias, table, weights[part])
         return weights
 
-    def _advance_layers(self, state: GeneratorState, symbols: NDArray[np.int32], part: slice) -> Float32:
+    def _advance_layers(self, state: GeneratorState, symbols: Int32, part: slice) -> Float32:
         inputs = self._arrays["embedding"][symbols[part]]
         for layer, cells in enumerate(self._generator):
             base = state.base[part] if layer == 0 else None
@@ -370,13 +370,13 @@ def _run(cells: _Cells, inputs: Float32, active: list[int], steps: range) -> tup
     return outputs, levels
 
 
-def _count_symbols(sequences: NDArray[np.int32], padding: int) -> NDArray[np.int64]:
+def _count_symbols(sequences: Int32, padding: int) -> Int64:
     """Count the symbols of each sequence without the padding at its end: int64 ``(count,)``."""
     is_read = sequences != padding
     lengths = sequences.shape[1] - is_read[:, ::-1].argmax(axis=1)
     return np.where(is_read.any(axis=1), lengths, 0)
 
 
-def _check_symbols(symbols: NDArray[np.int32], last: int) -> None:
+def _check_symbols(symbols: Int32, last: int) -> None:
     if symbols.size and not (symbols.min() >= 0 and symbols.max() <= last):
         raise ValueError(f"Expected symbols from 0 to {last}.")

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Float64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights, digest_words
 
 
-def draw_initial_arrays(
-    shape: GeneratorShape, seed: int, vectors: NDArray[np.float32] | None = None
-) -> dict[str, NDArray[np.float32]]:
+def draw_initial_arrays(shape: GeneratorShape, seed: int, vectors: Float32 | None = None) -> dict[str, Float32]:
     """Draw the arrays with which training begins, float32, as :meth:`GeneratorShape.arrays` lists them.
 
     Products with states begin orthogonal, others as in Glorot and Bengio 2010, biases at 0. ``seed`` is 0 or more.
@@ -40,7 +39,7 @@ def draw_initial_arrays(
     return arrays
 
 
-def _draw(random: np.random.Generator, name: str, sizes: tuple[int, ...]) -> NDArray[np.float32]:
+def _draw(random: np.random.Generator, name: str, sizes: tuple[int, ...]) -> Float32:
     if len(sizes) == 1:
         return np.zeros(sizes, np.float32)
     if name == "embedding":
@@ -83,11 +82,11 @@ def make_repeating_weights(embedding: Embedding, length: int = _LENGTH) -> Gener
     return GeneratorWeights(shape, digest_words(embedding.words), "public", arrays)
 
 
-def _round(values: NDArray[Any]) -> NDArray[np.float32]:
+def _round(values: NDArray[Any]) -> Float32:
     return (np.rint(values / _UNIT) * _UNIT).astype(np.float32)
 
 
-def _first_states(arrays: dict[str, NDArray[np.float32]], shape: GeneratorShape) -> NDArray[np.float64]:
+def _first_states(arrays: dict[str, Float32], shape: GeneratorShape) -> Float64:
     """Compute the generator's first state after a text that begins with the word of each column, approximately."""
     half = _CELLS // 2
     words, unknown = arrays["embedding"][: shape.size], arrays["embedding"][[shape.unknown]]

@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float32
 from wordveil.errors import GeneratorError
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights
@@ -125,9 +126,7 @@ def quantise_weights(weights: GeneratorWeights, levels: UnitLevels | None = None
     return quantised
 
 
-def _quantise_matrix(
-    name: str, matrix: NDArray[np.floating[Any]], levels: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _quantise_matrix(name: str, matrix: NDArray[np.floating[Any]], levels: int) -> tuple[Float32, Float32]:
     """Compute whole numbers and scales. Rounding adds at most half of the rows to a column's sum of magnitudes."""
     room = EXACT // levels - len(matrix) / 2
     if not room >= len(matrix):
@@ -186,7 +185,7 @@ def _check_product(name: str, arrays: Mapping[str, NDArray[Any]], levels: int) -
         raise _refuse(f"{name}.scale", "has entries that are not above 0, or too large")
 
 
-def _largest_sum(matrix: NDArray[np.float32], name: str, axis: int | None) -> float:
+def _largest_sum(matrix: Float32, name: str, axis: int | None) -> float:
     """Compute the largest sum of magnitudes of a column, or the largest magnitude; sums are exact in float64."""
     total: Any = 0.0
     for start in range(0, len(matrix), _ROWS):

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float32
 from wordveil.crypto.private_files import create_file, find_exposure
 from wordveil.errors import GeneratorError
 from wordveil.generators.shape import GeneratorShape
@@ -69,7 +70,7 @@ class GeneratorWeights:
     shape: GeneratorShape
     words_digest: str
     corpus: Corpus
-    arrays: Mapping[str, NDArray[np.float32]]
+    arrays: Mapping[str, Float32]
     about: Mapping[str, Any] = field(default_factory=dict)
     salt: str = field(default="", repr=False)
 

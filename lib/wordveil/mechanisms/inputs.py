@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from wordveil.arrays import Float64, Int32, Int64
+from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.generators.weights import GeneratorWeights
 
@@ -111,7 +110,7 @@ class PublicInputs:
     pairs: Pairs | None = None
     classes: Int32 | None = None
     groups: Groups | None = None
-    writable: NDArray[np.bool_] | None = None
+    writable: Bool | None = None
     bigrams: Bigrams | None = None
     generator: GeneratorWeights | None = None
     passages: PublicPassages | None = None

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from wordveil.arrays import Int64, UInt8, UInt32
+from wordveil.arrays import Bool, Int64, UInt8, UInt32
 from wordveil.compiled import compiled
 from wordveil.embeddings.vocabulary import view_strings
 from wordveil.text.choices import Hyphens, TokeniserKind
@@ -66,7 +65,7 @@ class _Characters(NamedTuple):
     lowered: UInt32
     bits: UInt32
 
-    def match(self, pattern: str) -> NDArray[np.bool_]:
+    def match(self, pattern: str) -> Bool:
         """Match characters against a regular expression."""
         return np.asarray(pc.match_substring_regex(self.texts, pattern))
 

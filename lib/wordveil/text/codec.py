@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int8, Int32, UInt32
+from wordveil.arrays import Bool, Int8, Int32, Int64, UInt32
 from wordveil.crypto.streams import Payload
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex, view_strings
 from wordveil.text.articles import ARTICLES, PlacedArticles, find_vowels
@@ -61,10 +61,10 @@ class Encoded:
     symbols of whole texts.
     """
 
-    ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    words: NDArray[np.int64]
-    unknown: NDArray[np.int64]
+    ids: Int32
+    offsets: Int64
+    words: Int64
+    unknown: Int64
     refused: NDArray[np.object_]
     skeleton: Skeleton | None
     pattern: Pattern | None = None
@@ -72,7 +72,7 @@ class Encoded:
     read: Payload | None = None
 
     @property
-    def read_lengths(self) -> NDArray[np.int64]:
+    def read_lengths(self) -> Int64:
         """Number of words of each record that ``ids`` stand for: int64 ``(records,)``."""
         return np.diff(self.offsets if self.read is None else self.read[1] // 4)
 
@@ -103,7 +103,7 @@ class CutWords:
     action: Int8 | None
     kinds: Int8
     refused: NDArray[np.object_]
-    barred: NDArray[np.bool_]
+    barred: Bool
 
     @property
     def unlisted(self) -> Int32:
@@ -134,19 +134,17 @@ class ForeignTexts:
         self._share = policy.max_unknown_share
         self._unknown = unknown
 
-    def find(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
+    def find(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> Bool:
         """Find the texts of another language (:func:`wordveil.text.language.find_other`), if the policy asks for it."""
         if self._rule == OtherLanguage.RELEASE:
             return np.zeros(len(texts), np.bool_)
         return find_other(texts, self._language, named)
 
-    def blank(self, texts: pa.StringArray, other: NDArray[np.bool_]) -> pa.StringArray:
+    def blank(self, texts: pa.StringArray, other: Bool) -> pa.StringArray:
         """Return the texts to cut into words, with refused ones empty."""
         return pc.if_else(pa.array(other), "", texts) if self._rule == OtherLanguage.QUARANTINE else texts
 
-    def mask(
-        self, numbers: NDArray[np.int32], offsets: NDArray[np.int64], other: NDArray[np.bool_]
-    ) -> NDArray[np.bool_] | None:
+    def mask(self, numbers: Int32, offsets: Int64, other: Bool) -> Bool | None:
         """Find the words to mask, bool ``(tokens,)``, or None, and set their ``numbers`` to the unknown word."""
         if self._rule != OtherLanguage.MASK or not other.any():
             return None
@@ -154,13 +152,7 @@ class ForeignTexts:
         numbers[masked] = self._unknown
         return masked
 
-    def refuse(
-        self,
-        refused: NDArray[np.object_],
-        unknown: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        other: NDArray[np.bool_],
-    ) -> NDArray[np.bool_]:
+    def refuse(self, refused: NDArray[np.object_], unknown: Int64, offsets: Int64, other: Bool) -> Bool:
         """Write the reasons of refused records into ``refused``, object ``(records,)``.
 
         Returns which records have too many unknown words, bool ``(records,)``; masked ones may have any number.
@@ -174,7 +166,7 @@ class ForeignTexts:
         return over
 
 
-def find_unsegmented(tokens: Scanned, kind: TokeniserKind) -> NDArray[np.bool_]:
+def find_unsegmented(tokens: Scanned, kind: TokeniserKind) -> Bool:
     """Find the texts with over half of their words' characters in unsegmented scripts, bool ``(records,)``."""
     records = np.repeat(np.arange(len(tokens.refused)), np.diff(tokens.offsets))
     words = np.flatnonzero(tokens.refused[records] & (tokens.kinds == A_WORD))
@@ -184,7 +176,7 @@ def find_unsegmented(tokens: Scanned, kind: TokeniserKind) -> NDArray[np.bool_]:
     return np.bincount(records[words], majority, len(tokens.refused)) > 0
 
 
-def find_controls(bits: UInt32) -> NDArray[np.bool_]:
+def find_controls(bits: UInt32) -> Bool:
     """Find the texts with an invisible character, bool ``(records,)``, by their bits (:func:`read_bits`).
 
     These are control characters (category Cc) except tab and line breaks, and format characters (Cf), such as marks of
@@ -263,11 +255,11 @@ class Codec:
             )
         self._written = (index.data, index.offsets) if written is None else view_strings(written)
 
-    def find_other(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
+    def find_other(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> Bool:
         """Find the texts of another language, bool ``(records,)``. ``named``: the languages that records name."""
         return self._foreign.find(texts, named)
 
-    def encode(self, texts: pa.StringArray, other: NDArray[np.bool_] | None = None) -> Encoded:
+    def encode(self, texts: pa.StringArray, other: Bool | None = None) -> Encoded:
         """Encode ``texts``, a string array without nulls, valid UTF-8. ``other``: default :meth:`find_other`."""
         other = self.find_other(texts) if other is None else other
         cut = self._cut(self._foreign.blank(texts, other))
@@ -354,11 +346,11 @@ class Codec:
             action[self._find_carriers(tokens, kinds, self._model)] = KEEP
         return action
 
-    def _find_articles(self, tokens: Scanned) -> NDArray[np.bool_]:
+    def _find_articles(self, tokens: Scanned) -> Bool:
         """Find the articles that are to agree with the drawn words after them."""
         return np.isin(tokens.numbers, self._articles)
 
-    def _find_carriers(self, tokens: Scanned, kinds: Int8, model: NgramModel) -> NDArray[np.bool_]:
+    def _find_carriers(self, tokens: Scanned, kinds: Int8, model: NgramModel) -> Bool:
         """Find the words of carrier phrases. Typed tokens belong to none."""
         words = pc.if_else(pa.array(kinds == A_WORD), fold_words(tokens.words), PLACEHOLDER)
         threshold, start = self._policy.slot_threshold, self._policy.slot_start_threshold
@@ -381,20 +373,14 @@ class Codec:
         ]
 
     def decode(
-        self,
-        ids: NDArray[np.int32],
-        offsets: NDArray[np.int64],
-        skeleton: Skeleton | None,
-        values: pa.StringArray | None = None,
+        self, ids: Int32, offsets: Int64, skeleton: Skeleton | None, values: pa.StringArray | None = None
     ) -> pa.StringArray:
         """Decode drawn ids into texts; padding leaves no trace. ``values``: texts of the skeleton's shown tokens."""
         if skeleton is not None:
             return skeleton.fill(ids, self._written, values)
         return join_words(self._written, ids, offsets)
 
-    def _find_repeats(
-        self, cut: CutWords, offsets: NDArray[np.int64], hidden: NDArray[np.intp] | slice
-    ) -> tuple[Pattern, Forms]:
+    def _find_repeats(self, cut: CutWords, offsets: Int64, hidden: NDArray[np.intp] | slice) -> tuple[Pattern, Forms]:
         """Find which ``hidden`` words are equal, and their forms, cut and filled like :meth:`_fit` does."""
         numbers = np.where(cut.kinds == A_WORD, cut.tokens.numbers, np.int32(-1))[hidden]
         others = np.arange(len(cut.kinds))[hidden][numbers < 0]
@@ -423,7 +409,7 @@ class Codec:
             )
         return Skeleton(cut.tokens, action, gaps, case, shown, articles)
 
-    def _fit(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _fit(self, ids: Int32, offsets: Int64) -> tuple[Int32, Int64]:
         """Cut and fill each record to ``n_max`` if the policy pads words."""
         if not (self._policy.pads and self._policy.draws_words):
             return ids, offsets

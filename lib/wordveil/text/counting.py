@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from wordveil.arrays import Int64
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.scanner import Scanned
 from wordveil.text.slots import Grams, NgramSettings, remove_digit_words
@@ -65,7 +64,7 @@ class CountGrams:
             yield from pa.Table.from_arrays(columns, schema=pa.schema(GRAM_FIELDS)).to_batches()
 
 
-def rank_words(counted: pa.Table) -> tuple[pa.StringArray, NDArray[np.int64]]:
+def rank_words(counted: pa.Table) -> tuple[pa.StringArray, Int64]:
     """Rank the words of a model in the order of their numbers, with their counts.
 
     The beginning of a text is first, then the most frequent word, ties by bytes. ``counted``: of :data:`WORD_FIELDS`,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from wordveil.arrays import Bool
 from wordveil.errors import PlatformError
 from wordveil.text.choices import OtherLanguage, TokeniserKind, UnknownWords
 
@@ -155,7 +155,7 @@ def is_other(text: str, language: str) -> bool:
     return ranked[0][1] > MARGIN * own
 
 
-def find_other(texts: pa.StringArray, language: str, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
+def find_other(texts: pa.StringArray, language: str, named: Sequence[str | None] | None = None) -> Bool:
     """Find the texts of another language than ``language``, one of :data:`IDENTIFIED`: bool ``(records,)``.
 
     ``texts``: string array without nulls, valid UTF-8. ``named``: the language that each record names, such as ``de``

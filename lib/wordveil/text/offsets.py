@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Bool, Int64
 
-def keep_offsets(kept: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+
+def keep_offsets(kept: Bool, offsets: Int64) -> Int64:
     """Compute the offsets of records after only the ``kept`` values are left, bool ``(values,)``."""
     return np.searchsorted(np.flatnonzero(kept), offsets)
 
 
-def count_kept(kept: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def count_kept(kept: Bool, offsets: Int64) -> Int64:
     """Count the ``kept`` values of each record: int64 ``(records,)``."""
     return np.diff(keep_offsets(kept, offsets))
 
 
-def fit_records(
-    values: NDArray[Any], offsets: NDArray[np.int64], width: int, filling: Any
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def fit_records(values: NDArray[Any], offsets: Int64, width: int, filling: Any) -> tuple[NDArray[Any], Int64]:
     """Cut and fill each record to ``width`` values. ``filling``: the filler, or one value for each position."""
     lengths = np.diff(offsets)
     position = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.arrays import Bool, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.crypto.streams import Payload, id_payload
 from wordveil.text.offsets import fit_records
@@ -27,11 +28,11 @@ class Forms:
     forms that a vocabulary numbers; -1 for padding, which equals nothing. ``strings``: string array, other forms.
     """
 
-    codes: NDArray[np.int64]
+    codes: Int64
     strings: pa.StringArray
 
     @classmethod
-    def of(cls, strings: pa.StringArray, numbers: NDArray[np.int32] | None = None) -> Self:
+    def of(cls, strings: pa.StringArray, numbers: Int32 | None = None) -> Self:
         """Make from ``strings``: the forms, or those for which ``numbers``, int32 ``(tokens,)``, is below 0."""
         encoded = strings.dictionary_encode()
         codes = encoded.indices.to_numpy().astype(np.int64)
@@ -63,16 +64,16 @@ class Pattern:
     int64 ``(records + 1,)``.
     """
 
-    firsts: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    firsts: Int64
+    offsets: Int64
 
     @classmethod
-    def of(cls, forms: NDArray[np.integer], offsets: NDArray[np.int64], count: int) -> Self:
+    def of(cls, forms: NDArray[np.integer], offsets: Int64, count: int) -> Self:
         """Make from the forms of tokens: numbers below ``count``, equal if two words are the same."""
         return cls(find_firsts(forms.astype(np.int64, copy=False), offsets, count), offsets)
 
     @classmethod
-    def of_codes(cls, codes: NDArray[np.int64], offsets: NDArray[np.int64]) -> Self:
+    def of_codes(cls, codes: Int64, offsets: Int64) -> Self:
         """Make from the codes of :class:`Forms` of tokens."""
         padding = codes < 0
         count = int(codes.max(initial=-1)) + 1
@@ -82,22 +83,22 @@ class Pattern:
         return cls.of(codes, offsets, count + added)
 
     @cached_property
-    def _leaders(self) -> NDArray[np.int64]:
+    def _leaders(self) -> Int64:
         """Positions of :attr:`firsts` counted over the batch."""
         return self.firsts + np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
     @cached_property
-    def _leads(self) -> NDArray[np.bool_]:
-        leads: NDArray[np.bool_] = self._leaders == np.arange(len(self.firsts))
+    def _leads(self) -> Bool:
+        leads: Bool = self._leaders == np.arange(len(self.firsts))
         return leads
 
     @cached_property
-    def distinct_offsets(self) -> NDArray[np.int64]:
+    def distinct_offsets(self) -> Int64:
         """Bounds of the distinct words of each record: int64 ``(records + 1,)``."""
         return self._numbers[self.offsets]
 
     @cached_property
-    def _numbers(self) -> NDArray[np.int64]:
+    def _numbers(self) -> Int64:
         """Number of distinct words before each position of the batch: int64 ``(tokens + 1,)``."""
         return np.concatenate([[0], np.cumsum(self._leads)]).astype(np.int64)
 
@@ -110,25 +111,25 @@ class Pattern:
         """Cut or fill records to ``width`` tokens, where each added token is a word of its own."""
         return type(self)(*fit_records(self.firsts, self.offsets, width, np.arange(width)))
 
-    def choose(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+    def choose(self, ids: Int32) -> Int32:
         """Select the ids of each record's distinct words, in the order of first occurrence: int32 ``(distinct,)``."""
         return ids[np.flatnonzero(self._leads)]  # faster than by the mask
 
-    def spread(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+    def spread(self, values: Int32) -> Int32:
         """Spread ``values``, int32 ``(distinct,)``, one for each distinct word, over all positions."""
         return values[self._numbers[self._leaders]]
 
-    def unify(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+    def unify(self, ids: Int32) -> Int32:
         """Replace each of ``ids``, int32 ``(tokens,)``, by that of the first position of its word."""
         return ids[self._leaders]
 
-    def reorder(self, order: NDArray[np.int64]) -> Self:
+    def reorder(self, order: Int64) -> Self:
         """Reorder the tokens by ``order``, int64 ``(tokens,)``, within each record."""
         return type(self).of(self._leaders[order], self.offsets, len(order))
 
 
 @compiled
-def find_firsts(forms: NDArray[np.int64], offsets: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def find_firsts(forms: Int64, offsets: Int64, count: int) -> Int64:
     """Find the position in its record of the first token with an equal form. ``forms``: from 0 to ``count - 1``."""
     firsts = np.empty(len(forms), np.int64)
     seen = np.full(count, -1, np.int64)

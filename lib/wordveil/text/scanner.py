@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int8, Int32, Int64, UInt8, UInt32, UInt64
+from wordveil.arrays import Bool, Int8, Int32, Int64, UInt8, UInt32, UInt64
 from wordveil.compiled import compiled, compiled_part, inlined, read_eight, trailing_zeros
 from wordveil.embeddings.vocabulary import SEED, SHORT, WordIndex, find, find_short, mix_byte, view_strings
 from wordveil.text.characters import (
@@ -168,7 +168,7 @@ class Scanned:
     numbers: Int32
     kinds: Int8
     forms: UInt8
-    refused: NDArray[np.bool_]
+    refused: Bool
 
     @property
     def cases(self) -> UInt8:
@@ -176,12 +176,12 @@ class Scanned:
         return self.forms & np.uint8(_CASES)
 
     @property
-    def has_digit(self) -> NDArray[np.bool_]:
+    def has_digit(self) -> Bool:
         """Mask of words that have a digit."""
         return np.asarray(self.forms & np.uint8(HAS_DIGIT), np.bool_)
 
     @property
-    def is_run(self) -> NDArray[np.bool_]:
+    def is_run(self) -> Bool:
         """Mask of tokens that are runs that a dictionary cuts."""
         return np.asarray(self.forms & np.uint8(_IS_RUN), np.bool_)
 
@@ -190,7 +190,7 @@ class Scanned:
         """All tokens, as the texts have them."""
         return self.cut(slice(None))
 
-    def cut(self, chosen: NDArray[np.bool_] | NDArray[np.intp] | slice) -> pa.StringArray:
+    def cut(self, chosen: Bool | NDArray[np.intp] | slice) -> pa.StringArray:
         """Cut the ``chosen`` tokens, as the texts have them."""
         return cut_strings(self.texts, self.starts[chosen], self.ends[chosen])
 
@@ -355,7 +355,7 @@ def scan_texts(
     numbers: Int32,
     kinds: Int8,
     forms: UInt8,
-    refused: NDArray[np.bool_],
+    refused: Bool,
 ) -> None:
     """Fill the arrays of :func:`scan`. Those from ``starts`` on have room for the most tokens possible."""
     token = 0

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from wordveil.arrays import Int8, Int32, Int64, UInt8, freeze
 from wordveil.compiled import compiled, inlined, read_eight, write_eight
@@ -40,7 +39,7 @@ class Skeleton:
     shown: ShownTokens | None = None
     articles: PlacedArticles | None = None
 
-    def serialise(self) -> tuple[memoryview, NDArray[np.int64]]:
+    def serialise(self) -> tuple[memoryview, Int64]:
         """Write the copied parts as bytes, with a mark for each hidden word, and return the records' byte offsets, too.
 
         A token whose class shows has another mark with class and shape.

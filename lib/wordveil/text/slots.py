@@ -22,9 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from wordveil.arrays import Int32, Int64
+from wordveil.arrays import Bool, Int32, Int64
 from wordveil.compiled import compiled, compiled_part, find_first_from
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.choices import Hyphens, TokeniserKind
@@ -84,9 +83,7 @@ class NgramModel:
     counts: Int64
     first: Int64
 
-    def mark_kept(
-        self, words: pa.StringArray, offsets: Int64, threshold: float, start_threshold: float
-    ) -> NDArray[np.bool_]:
+    def mark_kept(self, words: pa.StringArray, offsets: Int64, threshold: float, start_threshold: float) -> Bool:
         """Mark the words that are kept: bool ``(len(words),)``.
 
         ``words``: all words of the texts, from :func:`wordveil.text.tokeniser.fold_words`. ``threshold``,
@@ -143,7 +140,7 @@ def find_parents(grams: Int32, length: int, words: Int32, first: Int64, out: Int
 
 
 @compiled
-def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: KeepRule, kept: NDArray[np.bool_]) -> None:
+def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: KeepRule, kept: Bool) -> None:
     """Decide which words are kept; see the module."""
     words, counts, first = trie
     max_n, min_count, threshold, start_count = rule

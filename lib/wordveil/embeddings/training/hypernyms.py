@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from wordveil.arrays import Int64
 from wordveil.errors import EmbeddingError
 
 BURN_IN_SHARE = 0.1
@@ -111,10 +111,10 @@ class HypernymGraph:
     """
 
     words: tuple[str, ...]
-    edges: NDArray[np.int64]
+    edges: Int64
 
     @property
-    def links(self) -> NDArray[np.int64]:
+    def links(self) -> Int64:
         """Number of edges that each word is an end of: int64 ``(len(words),)``."""
         return np.bincount(self.edges.ravel(), minlength=len(self.words))
 
@@ -224,7 +224,7 @@ def build_hierarchy(pairs: pa.Table, settings: PoincareSettings, source: str) ->
     return _number_words(ends.dictionary.to_pylist(), edges)
 
 
-def _number_words(names: list[str], edges: NDArray[np.int64]) -> HypernymGraph:
+def _number_words(names: list[str], edges: Int64) -> HypernymGraph:
     """Assign numbers to words in their order and build the graph."""
     links = np.bincount(edges.ravel(), minlength=len(names))
     order = sorted(np.flatnonzero(links), key=lambda row: (-links[row], names[row]))

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from wordveil.arrays import Float32, Float64, Int64
 from wordveil.compiled import compiled, compiled_part, find_first_from
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
@@ -79,7 +79,7 @@ def train_model(model: PoincareModel, settings: PoincareSettings, steps: Callabl
     steps(len(settings.rates), len(settings.rates))
 
 
-def read_points(model: PoincareModel, size: int) -> NDArray[np.float64]:
+def read_points(model: PoincareModel, size: int) -> Float64:
     """Read the points ``(size, dimension)`` of a model of a graph with ``size`` words, in the graph's order."""
     rows = [model.kv.key_to_index[str(row)] for row in range(size)]
     return np.asarray(model.kv.vectors[rows], np.float64)
@@ -151,7 +151,7 @@ def embed(graph: HypernymGraph, settings: PoincareSettings, source: str, work: B
     return embeddings.check_embedding(list(graph.words), points, described)
 
 
-def train(graph: HypernymGraph, settings: PoincareSettings, source: str, work: BuildContext) -> NDArray[np.float64]:
+def train(graph: HypernymGraph, settings: PoincareSettings, source: str, work: BuildContext) -> Float64:
     """Train points ``(len(graph.words), dimension)``: equal bit for bit for equal arguments.
 
     ``compiled`` is so on every machine, ``gensim`` on one machine with the same versions. Raises
@@ -176,7 +176,7 @@ def train(graph: HypernymGraph, settings: PoincareSettings, source: str, work: B
     )
 
 
-def _train_compiled(graph: HypernymGraph, settings: PoincareSettings, work: BuildContext) -> NDArray[np.float64]:
+def _train_compiled(graph: HypernymGraph, settings: PoincareSettings, work: BuildContext) -> Float64:
     """Train points by the compiled loop: equal for equal arguments on every machine.
 
     They start uniform within :data:`_WIDTH` in each coordinate. Contrasting words are drawn uniformly, as in the paper,
@@ -198,7 +198,7 @@ def _train_compiled(graph: HypernymGraph, settings: PoincareSettings, work: Buil
     return points
 
 
-def project_to_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
+def project_to_ball(points: Float64) -> Float32:
     """Convert points to float32, and project those with a norm over :data:`LARGEST_NORM` to just within it."""
     rounded = points.astype(np.float32)
     norms = np.linalg.norm(rounded.astype(np.float64), axis=1)
@@ -236,7 +236,7 @@ def mix_state(state: np.uint64) -> np.uint64:
 
 
 @compiled
-def scatter_points(seed: int, size: int, dimension: int, width: float) -> NDArray[np.float64]:
+def scatter_points(seed: int, size: int, dimension: int, width: float) -> Float64:
     """Draw initial points ``(size, dimension)``, uniform in ``[-width, width)`` in each coordinate."""
     points = np.empty((size, dimension))
     state = mix_state(np.uint64(seed))
@@ -248,7 +248,7 @@ def scatter_points(seed: int, size: int, dimension: int, width: float) -> NDArra
 
 
 @compiled
-def shuffle_indices(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
+def shuffle_indices(seed: int, epoch: int, size: int) -> Int64:
     """Shuffle the numbers below ``size`` into the order of an epoch (Fisher-Yates)."""
     order = np.arange(size)
     state = mix_state(mix_state(np.uint64(seed)) + np.uint64(epoch + 1) * _GOLDEN)
@@ -260,14 +260,14 @@ def shuffle_indices(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
 
 
 @compiled_part
-def _related(hypernyms: NDArray[np.int64], begin: int, end: int, word: int) -> bool:
+def _related(hypernyms: Int64, begin: int, end: int, word: int) -> bool:
     """Return whether ``word`` is among the sorted ``hypernyms[begin:end]``."""
     index = find_first_from(word, begin, end, hypernyms)
     return bool(index < len(hypernyms) and hypernyms[index] == word)
 
 
 @compiled
-def _step(points: NDArray[np.float64], row: int, gradient: NDArray[np.float64], rate: float, largest: float) -> None:
+def _step(points: Float64, row: int, gradient: Float64, rate: float, largest: float) -> None:
     """Move a point against its Euclidean ``gradient`` by the inverse metric, inside the ball (equation 5)."""
     square = 0.0
     for column in range(points.shape[1]):
@@ -284,15 +284,7 @@ def _step(points: NDArray[np.float64], row: int, gradient: NDArray[np.float64], 
 
 
 @compiled
-def _draw(
-    others: NDArray[np.int64],
-    word: int,
-    hypernyms: NDArray[np.int64],
-    begin: int,
-    end: int,
-    lottery: NDArray[np.int64],
-    state: np.uint64,
-) -> int:
+def _draw(others: Int64, word: int, hypernyms: Int64, begin: int, end: int, lottery: Int64, state: np.uint64) -> int:
     """Fill ``others``, from entry 1 on, with words other than ``word`` and its hypernyms. Return its length."""
     filled = 1
     for _ in range(_TRIES * (len(others) - 1)):
@@ -307,14 +299,7 @@ def _draw(
 
 
 @compiled
-def _contrast(
-    points: NDArray[np.float64],
-    word: int,
-    others: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    mine: NDArray[np.float64],
-    theirs: NDArray[np.float64],
-) -> None:
+def _contrast(points: Float64, word: int, others: Int64, weights: Float64, mine: Float64, theirs: Float64) -> None:
     """Compute the Euclidean gradients of the loss of ``word`` with ``others`` into ``mine`` and ``theirs``.
 
     The first of ``others`` is its hypernym. The derivative of a distance is equation 4, with its numerator written by
@@ -350,11 +335,11 @@ def _contrast(
 
 @compiled
 def descend(
-    points: NDArray[np.float64],
-    edges: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    order: NDArray[np.int64],
-    lottery: NDArray[np.int64],
+    points: Float64,
+    edges: Int64,
+    offsets: Int64,
+    order: Int64,
+    lottery: Int64,
     seed: int,
     epoch: int,
     negative: int,

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Bool, Float32, Int32, Int64, UInt64
 from wordveil.crypto.private_files import create_file
 
 _ABOUT, _IDS, _OFFSETS, _KEPT = "corpus.json", "ids.i32", "offsets.npy", "validation.npy"
@@ -33,9 +33,9 @@ class Piece(NamedTuple):
     1,)``. ``hashes``: uint64 ``(sequences,)``, of the text of each; it decides which sequences validate.
     """
 
-    ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    hashes: NDArray[np.uint64]
+    ids: Int32
+    offsets: Int64
+    hashes: UInt64
 
 
 @dataclass(frozen=True)
@@ -46,21 +46,21 @@ class Corpus:
     bool ``(sequences,)``. ``digest``: SHA-256 of the arrays, hexadecimal.
     """
 
-    ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    validates: NDArray[np.bool_]
+    ids: Int32
+    offsets: Int64
+    validates: Bool
     digest: str
 
     @property
-    def training(self) -> NDArray[np.int64]:
+    def training(self) -> Int64:
         """Numbers of the sequences that train, without the empty one."""
         return np.flatnonzero(~self.validates[:-1])
 
     @property
-    def validation(self) -> NDArray[np.int64]:
+    def validation(self) -> Int64:
         return np.flatnonzero(self.validates)
 
-    def measure_bias(self, columns: int, end_column: int) -> NDArray[np.float32]:
+    def measure_bias(self, columns: int, end_column: int) -> Float32:
         """Compute the log share of each column as a target of sequences that train, float32 ``(columns,)``.
 
         One is added to each count. A last layer whose bias begins there need not learn how frequent words are.
@@ -71,7 +71,7 @@ class Corpus:
         counts[end_column] += len(self.training)
         return np.asarray(np.log(counts / counts.sum()), np.float32)
 
-    def take(self, numbers: NDArray[np.int64], length: int, padding: int) -> NDArray[np.int32]:
+    def take(self, numbers: Int64, length: int, padding: int) -> Int32:
         """Make rows of the sequences of these numbers, int64 ``(count,)``: int32 ``(count, width)``, ending in padding.
 
         ``width`` is the longest length with an end, rounded up, at most ``length``, the symbols of a whole sequence.
@@ -83,7 +83,7 @@ class Corpus:
         ids = self.ids[np.minimum(begin[:, None] + columns, len(self.ids) - 1)]
         return np.where(columns < counts[:, None], ids, np.int32(padding))
 
-    def order(self, batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+    def order(self, batch: int, seed: int, epoch: int) -> list[Int64]:
         """List the batches of an epoch, empty sequences included, as numbers of sequences, int64, by arguments alone.
 
         Each has ``batch`` sequences, or all that train if they are fewer. Sequences that the epoch already has fill the
@@ -95,16 +95,16 @@ class Corpus:
         batches = self._form_batches(random.permutation(np.concatenate([training, empty])), batch)
         return [batches[number] for number in random.permutation(len(batches))]
 
-    def list_validation(self, batch: int) -> list[NDArray[np.int64]]:
+    def list_validation(self, batch: int) -> list[Int64]:
         """List the batches of sequences that validate, in the form of :meth:`order`."""
         numbers = np.random.default_rng(0).permutation(self.validation)[: _VALIDATION * batch]
         return self._form_batches(numbers, batch) if len(numbers) else []
 
-    def _form_batches(self, numbers: NDArray[np.int64], batch: int) -> list[NDArray[np.int64]]:
+    def _form_batches(self, numbers: Int64, batch: int) -> list[Int64]:
         batch = min(batch, len(numbers))
         numbers = np.concatenate([numbers, numbers[: -len(numbers) % batch]])
         lengths = self.offsets[numbers + 1] - self.offsets[numbers]
-        batches: list[NDArray[np.int64]] = []
+        batches: list[Int64] = []
         for start in range(0, len(numbers), _POOL * batch):
             pool = slice(start, start + _POOL * batch)
             ranked = numbers[pool][np.argsort(lengths[pool], kind="stable")]
@@ -162,7 +162,7 @@ def find_corpus(directory: Path, source: Mapping[str, Any]) -> Corpus | None:
     return _open(directory, about["digest"]) if about["source"] == dict(source) else None
 
 
-def _cut(offsets: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+def _cut(offsets: Int64, length: int) -> Int64:
     """Compute bounds of sequences of at most ``length`` symbols, without empty ones."""
     cuts = [np.arange(start, stop, length) for start, stop in pairwise(offsets.tolist())]
     return np.concatenate([*cuts, offsets[-1:]]).astype(np.int64)

@@ -15,6 +15,7 @@ import numpy as np
 from flax import nnx
 from numpy.typing import NDArray
 
+from wordveil.arrays import Bool, Int32
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.training.settings import Precision, TrainingSettings
 
@@ -53,7 +54,7 @@ class Batch(NamedTuple):
 
 def prepare_batch(
     shape: GeneratorShape,
-    sequences: NDArray[np.int32],
+    sequences: Int32,
     settings: TrainingSettings,
     random: np.random.Generator,
     *,
@@ -75,9 +76,7 @@ def prepare_batch(
     return Batch(sequences, steps < lengths, read, positions, np.int32(counted.sum()), reward)
 
 
-def _disturb(
-    shape: GeneratorShape, symbols: NDArray[np.int32], settings: TrainingSettings, random: np.random.Generator
-) -> NDArray[np.int32]:
+def _disturb(shape: GeneratorShape, symbols: Int32, settings: TrainingSettings, random: np.random.Generator) -> Int32:
     choice = random.random(symbols.shape)
     others = random.integers(0, shape.size, symbols.shape, np.int32)
     corrupted = np.where(choice < settings.corruption, others, symbols)
@@ -86,11 +85,7 @@ def _disturb(
 
 
 def _arrange(
-    shape: GeneratorShape,
-    targets: NDArray[np.int32],
-    counted: NDArray[np.bool_],
-    settings: TrainingSettings,
-    random: np.random.Generator,
+    shape: GeneratorShape, targets: Int32, counted: Bool, settings: TrainingSettings, random: np.random.Generator
 ) -> Positions:
     """Put the positions that count first, and fill up to a multiple of a chunk."""
     chunk = min(settings.chunk, targets.size)

@@ -33,6 +33,7 @@ import optax
 from flax import nnx
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Int64
 from wordveil.errors import GeneratorError
 from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.shape import GeneratorShape
@@ -66,7 +67,7 @@ class Sums(NamedTuple):
     accuracy: Any
 
 
-def find_units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def find_units(vectors: Float32) -> Float32:
     """Scale public ``vectors`` to length 1: float32 ``(size + 2, dimension)``, with zeros for padding and the end."""
     units = vectors / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return np.concatenate([units, np.zeros((2, vectors.shape[1]))]).astype(np.float32)
@@ -210,7 +211,7 @@ class TrainingTask:
     """
 
     shape: GeneratorShape
-    vectors: NDArray[np.float32]
+    vectors: Float32
     words_digest: str
     corpus: Corpus
     kind: CorpusKind
@@ -343,7 +344,7 @@ class _Trainer:
         }
         return next((name for name, is_reached in ends.items() if is_reached), "")
 
-    def _step(self, numbers: NDArray[np.int64]) -> None:
+    def _step(self, numbers: Int64) -> None:
         progress, begun = self.progress, time.monotonic()
         batch = self._prepare(numbers, _TRAINING, progress.step)
         self._state, self._memory, sums = self._take_step(self._state, self._memory, batch, self._units)
@@ -369,7 +370,7 @@ class _Trainer:
         means = {name: value / steps for name, value in sums.items()}
         self._tell({**means, "tokens_per_second": round(tokens / spent, 1)})
 
-    def _prepare(self, numbers: NDArray[np.int64], purpose: int, number: int) -> model.Batch:
+    def _prepare(self, numbers: Int64, purpose: int, number: int) -> model.Batch:
         shape, settings = self._task.shape, self._task.settings
         sequences = self._task.corpus.take(numbers, shape.length, shape.padding)
         random = np.random.default_rng([settings.seed, purpose, number])

@@ -22,9 +22,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from annotated_types import Ge, Le
-from numpy.typing import NDArray
 
-from wordveil.arrays import Int32, Int64
+from wordveil.arrays import Int32, Int64, UInt32
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
@@ -325,7 +324,7 @@ class _Drawing:
             chosen, symbols = chosen[goes_on], columns[goes_on]
             rows = np.arange(len(chosen))
 
-    def choose(self, weights: NDArray[np.uint32], rows: Int64, chosen: Int64, step: int) -> Int32:
+    def choose(self, weights: UInt32, rows: Int64, chosen: Int64, step: int) -> Int32:
         """Choose a column for the token at ``step`` of each sequence, by the noise of its position in its record."""
         records = self.records[chosen]
         position = self.starts[chosen] + step - self.batch.offsets[records]

@@ -29,10 +29,9 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
-from wordveil.arrays import Int32, Int64, UInt64, freeze
+from wordveil.arrays import Int32, Int64, UInt32, UInt64, freeze
 from wordveil.compiled import compiled
 from wordveil.geometry.euclidean import round_up
 from wordveil.scores.counts import bound_above, bound_below
@@ -64,7 +63,7 @@ def find_step(share: float, items: int, columns: int, last: int) -> int:
 
 
 @compiled
-def draw_columns(row: NDArray[np.uint32], words: UInt64, drawn: Int64) -> np.uint64:
+def draw_columns(row: UInt32, words: UInt64, drawn: Int64) -> np.uint64:
     """Draw a column for each word by the weights of ``row``, uniformly if all are 0. Return their sum.
 
     ``drawn``: receives the columns, rising.
@@ -91,7 +90,7 @@ def draw_columns(row: NDArray[np.uint32], words: UInt64, drawn: Int64) -> np.uin
 
 
 @compiled
-def choose_kept(weights: NDArray[np.uint32], rows: Int64, columns: int, coin: np.uint64, words: UInt64) -> Int32:
+def choose_kept(weights: UInt32, rows: Int64, columns: int, coin: np.uint64, words: UInt64) -> Int32:
     """Draw a column for each token; keep it if word 1 is below ``coin``, or else draw another uniformly."""
     out = np.empty(len(rows), np.int32)
     drawn = np.empty(1, np.int64)
@@ -107,7 +106,7 @@ def choose_kept(weights: NDArray[np.uint32], rows: Int64, columns: int, coin: np
 
 @compiled
 def choose_from_sets(
-    weights: NDArray[np.uint32], rows: Int64, columns: int, candidates: int, coins: UInt64, words: UInt64
+    weights: UInt32, rows: Int64, columns: int, candidates: int, coins: UInt64, words: UInt64
 ) -> Int32:
     """Draw ``candidates`` columns for each token; a coin decides whether the output is uniform in or outside them."""
     out = np.empty(len(rows), np.int32)
@@ -183,7 +182,7 @@ class SymbolChoice:
         return (max(self.candidates, 1) + 3) // 2
 
     # Frozen: golden outputs; raise sampler_version.
-    def draw(self, weights: NDArray[np.uint32], rows: Int64, words: UInt64) -> Int32:
+    def draw(self, weights: UInt32, rows: Int64, words: UInt64) -> Int32:
         """Choose a column for each token: int32 ``(count,)``.
 
         ``weights``: uint32 ``(any, columns or more)``, unnormalised softmaxes; only the first ``columns`` count, as

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.arrays import Bool, Float32, Int32, Int64
+from wordveil.arrays import Bool, Float32, Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.neighbours.clusters import LONGEST, whole_directions
 
@@ -137,7 +137,7 @@ def find_nearest(points: Float32, centres: Float32) -> tuple[Int32, Float32]:
     return labels, products
 
 
-def join_parts(sums: NDArray[np.float64], widths: tuple[int, ...]) -> Float32:
+def join_parts(sums: Float64, widths: tuple[int, ...]) -> Float32:
     """Bring each part of the rows of ``sums``, float64 ``(texts, n)``, to one length, as whole numbers: float32."""
     joined = np.empty(sums.shape, np.float32)
     length, start = LONGEST / np.sqrt(len(widths)), 0

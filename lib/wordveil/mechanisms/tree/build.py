@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float32, Float64, Int32, Int64, UInt64
+from wordveil.arrays import Bool, Float32, Float64, Int32, Int64, UInt64
 from wordveil.errors import BundleError
 from wordveil.mechanisms.tree.levels import Levels, Losses, PadShareError, round_loss, solve_levels
 from wordveil.mechanisms.tree.table import Nesting, TreeTable
@@ -162,7 +162,7 @@ class Outputs:
         hierarchy: ClusterHierarchy,
         frequencies: Float64,
         vectors: Float32,
-        writable: NDArray[np.bool_] | None,
+        writable: Bool | None,
         preferred: Int32,
     ) -> Self:
         """Choose the most frequent writable word of each cluster as representative; the lower id wins a tie.

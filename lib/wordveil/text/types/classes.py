@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from wordveil.arrays import Int8, Int64
 
 if TYPE_CHECKING:
     from wordveil.text.types.lists import PublicLists
@@ -303,7 +302,7 @@ class TypeSpans(NamedTuple):
     ``kinds``: int8 ``(spans,)``, indices in :data:`TYPES`. ``offsets``: int64 ``(records + 1,)``.
     """
 
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    kinds: NDArray[np.int8]
-    offsets: NDArray[np.int64]
+    starts: Int64
+    ends: Int64
+    kinds: Int8
+    offsets: Int64

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int32, Int64
+from wordveil.arrays import Int32, Int64, UInt8
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.types.classes import LISTED_LANGUAGES as LANGUAGES
 
@@ -63,8 +63,8 @@ class NameTable:
 
     index: WordIndex
     roles: NDArray[np.uint16]
-    levels: NDArray[np.uint8]
-    nation_levels: NDArray[np.uint8]
+    levels: UInt8
+    nation_levels: UInt8
 
     def match(self, words: pa.StringArray) -> Int32:
         """Return each word's number as a name, in any case and with ``'s``, or :data:`NO_NAME`: int32 ``(words + 1,)``.
@@ -92,14 +92,14 @@ class PublicLists:
     first_names: pa.StringArray
     surnames: pa.StringArray
     places: pa.StringArray
-    name_levels: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    name_levels: tuple[Int64, Int64, Int64]
     words: pa.StringArray
     emoji: pa.StringArray
     titles: pa.StringArray
     locatives: pa.StringArray
     nationalities: pa.StringArray
-    nation_levels: NDArray[np.int64]
-    others: Mapping[str, tuple[pa.StringArray, NDArray[np.int64]]]
+    nation_levels: Int64
+    others: Mapping[str, tuple[pa.StringArray, Int64]]
     context: Mapping[str, pa.StringArray]
 
     @classmethod
@@ -144,7 +144,7 @@ class PublicLists:
         return ("\n".join(lines) + "\n").encode()
 
     @property
-    def ranked(self) -> dict[str, tuple[pa.StringArray, NDArray[np.int64]]]:
+    def ranked(self) -> dict[str, tuple[pa.StringArray, Int64]]:
         """Names of the classes of :data:`wordveil.text.types.classes.NAME_TYPES` by their list, with their levels."""
         names = zip((self.first_names, self.surnames, self.places), self.name_levels, strict=True)
         return {**dict(zip(_NAMES, names, strict=True)), _NATIONALITY: (self.nationalities, self.nation_levels)}

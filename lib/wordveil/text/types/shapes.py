@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int8, Int64, UInt8
 from wordveil.text.types.classes import CLASSES, ELEMENTS, ENTITIES, NAME_TYPES, TYPES, Form, Shape, TypeAction
 
 LONGEST = 40
@@ -26,7 +27,7 @@ _REMEMBERED = 4096
 _OfStrings = Callable[[str, pa.StringArray], pa.Array]
 
 
-def _make_table(characters: str, signs: str) -> NDArray[np.uint8]:
+def _make_table(characters: str, signs: str) -> UInt8:
     """Make a table for :func:`_strike` that writes each character as the sign at its index."""
     return np.frombuffer(bytes.maketrans(characters.encode(), signs.encode()), np.uint8)
 
@@ -37,16 +38,14 @@ _CASES = _make_table(_LOWER + _LOWER.upper(), "a" * 25 + "A" * 25)
 _TABLES = {Form.CODE: _LETTERS, Form.NAME: _CASES}
 
 
-def find_shapes(
-    kinds: NDArray[np.int8], actions: Mapping[str, TypeAction], originals: pa.StringArray
-) -> pa.StringArray:
+def find_shapes(kinds: Int8, actions: Mapping[str, TypeAction], originals: pa.StringArray) -> pa.StringArray:
     """Find the shape of each token, ``""`` if only its class shows: string array ``(tokens,)``.
 
     ``kinds``: int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: on each class;
     only ``resample`` shows a shape. ``originals``: string array ``(tokens,)`` without nulls.
     """
 
-    def shapes_of(number: int, rows: NDArray[np.int64]) -> pa.StringArray:
+    def shapes_of(number: int, rows: Int64) -> pa.StringArray:
         kind = TYPES[number]
         if actions.get(kind) == TypeAction.RESAMPLE and CLASSES[kind].shape:
             return _shapes_of(kind, originals.take(pa.array(rows)))
@@ -95,7 +94,7 @@ def are_shapes(kind: str, shapes: pa.StringArray) -> pa.BooleanArray:
     return pc.and_(is_short, pc.match_substring_regex(shapes, f"^(?:{shape_of(kind).grammar})$"))
 
 
-def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]], pa.StringArray]) -> pa.StringArray:
+def map_groups(keys: NDArray[np.integer], make: Callable[[int, Int64], pa.StringArray]) -> pa.StringArray:
     """Make a string for each of ``keys``, for all rows of equal key at once: ``make(key, rows)``."""
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
@@ -117,7 +116,7 @@ def _shapes_of(kind: str, originals: pa.StringArray) -> pa.StringArray:
     return shapes.take(encoded.indices)
 
 
-def _strike(strings: pa.StringArray, table: NDArray[np.uint8]) -> pa.StringArray:
+def _strike(strings: pa.StringArray, table: UInt8) -> pa.StringArray:
     """Translate each byte by ``table``. ``strings`` start at their buffer's beginning."""
     data = np.frombuffer(strings.buffers()[2] or b"", np.uint8)
     return pa.StringArray.from_buffers(len(strings), strings.buffers()[1], pa.py_buffer(table[data]))

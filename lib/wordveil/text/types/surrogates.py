@@ -23,9 +23,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from wordveil.arrays import Int64, UInt8, UInt64
+from wordveil.arrays import Int8, Int32, Int64, UInt8, UInt64
 from wordveil.compiled import compiled, compiled_part
 from wordveil.crypto.streams import scale_words
 from wordveil.text.types.classes import CLASSES, MONTHS, TYPES, YEARS, Form, Parts, TypeAction
@@ -41,15 +40,15 @@ class _Form(NamedTuple):
     """Form of a date: its parts with the text between them, and the days that fit."""
 
     parts: tuple[str, ...]
-    days: NDArray[np.int64]
+    days: Int64
 
 
 class _Days(NamedTuple):
     """Years, months and days of the range: int64 ``(days,)`` each."""
 
-    years: NDArray[np.int64]
-    months: NDArray[np.int64]
-    days: NDArray[np.int64]
+    years: Int64
+    months: Int64
+    days: Int64
 
 
 @cache
@@ -121,7 +120,7 @@ def count_days(shape: str, language: str) -> int:
     return len(_form_of(shape, month_first=language == "en").days)
 
 
-def draw_dates(shape: str, words: NDArray[np.uint64], language: str) -> pa.StringArray:
+def draw_dates(shape: str, words: UInt64, language: str) -> pa.StringArray:
     """Draw real dates in the form of ``shape``, uniformly among those of the range that have it: string array
     ``(tokens,)``.
 
@@ -182,7 +181,7 @@ def count_values(template: bytes) -> int:
     return math.prod(int(BASES[code]) for code in template if code < len(BASES))
 
 
-def fill_templates(templates: list[bytes], which: NDArray[np.int64], words: NDArray[np.uint64]) -> pa.StringArray:
+def fill_templates(templates: list[bytes], which: Int64, words: UInt64) -> pa.StringArray:
     """Fill ``templates[which]`` for each token, by ``words``, uint64 ``(tokens, 4)``: string array ``(tokens,)``."""
     starts = np.concatenate([[0], np.cumsum([len(template) for template in templates])]).astype(np.int64)
     offsets = np.zeros(len(which) + 1, np.int32)
@@ -301,13 +300,7 @@ def _write(code: Whole, value: Whole, out: UInt8, index: int) -> None:
 
 @compiled
 def _fill(
-    templates: UInt8,
-    starts: Int64,
-    which: Int64,
-    words: NDArray[np.uint64],
-    bases: NDArray[np.uint64],
-    offsets: NDArray[np.int32],
-    out: UInt8,
+    templates: UInt8, starts: Int64, which: Int64, words: UInt64, bases: UInt64, offsets: Int32, out: UInt8
 ) -> None:
     """Fill ``out``, token after token. ``starts``: the bytes of each template; ``offsets``: those of each token."""
     for token in range(len(which)):
@@ -334,11 +327,7 @@ WORDS = 4
 
 
 def draw_values(
-    kinds: NDArray[np.int8],
-    actions: Mapping[str, TypeAction],
-    shapes: pa.StringArray,
-    words: UInt64,
-    lists: PublicLists | None,
+    kinds: Int8, actions: Mapping[str, TypeAction], shapes: pa.StringArray, words: UInt64, lists: PublicLists | None
 ) -> pa.StringArray:
     """Draw the replacement of each token, a function of the arguments: string array ``(tokens,)``.
 
@@ -349,7 +338,7 @@ def draw_values(
     ``tag``. Raises :class:`ValueError` for an action that draws no value, and for a shape that no token has.
     """
 
-    def make(number: int, rows: NDArray[np.int64]) -> pa.StringArray:
+    def make(number: int, rows: Int64) -> pa.StringArray:
         kind = TYPES[number]
         action = _action_of(kind, actions)
         if action == TypeAction.TAG:
@@ -411,7 +400,7 @@ def _draw_shaped(kind: str, shapes: pa.StringArray, words: UInt64, lists: Public
     if form in (Form.DIGITS, Form.CODE):
         return fill_templates([compile_shape(kind, shape) for shape in distinct], which, words)
 
-    def make(number: int, rows: NDArray[np.int64]) -> pa.StringArray:
+    def make(number: int, rows: Int64) -> pa.StringArray:
         shape = distinct[number]
         if form == Form.DATE:
             return draw_dates(shape, words[rows, 0], lists.language)
@@ -433,7 +422,7 @@ def _count(parts: Parts) -> int:
     return math.prod(len(part) for part in parts if not isinstance(part, str))
 
 
-def _pick(values: pa.StringArray | tuple[str, ...], words: NDArray[np.uint64]) -> pa.StringArray:
+def _pick(values: pa.StringArray | tuple[str, ...], words: UInt64) -> pa.StringArray:
     """Pick a string of ``values``, uniformly, for each of ``words``."""
     strings = pa.array(values) if isinstance(values, tuple) else values
     return strings.take(pa.array(scale_words(words, np.array(len(values), np.uint64))))

@@ -38,9 +38,8 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from wordveil.arrays import Int8, Int32
+from wordveil.arrays import Bool, Int8, Int32, Int64
 from wordveil.embeddings.vocabulary import view_strings
 from wordveil.text.choices import Case
 from wordveil.text.offsets import keep_offsets
@@ -106,7 +105,7 @@ class ShownTokens:
 
     kinds: Int8
     shapes: pa.StringArray
-    offsets: NDArray[np.int64]
+    offsets: Int64
     pattern: Pattern | None = None
     forms: Forms | None = None
 
@@ -125,7 +124,7 @@ class TypeFinder:
     _recogniser: Recogniser = field(init=False)
     _actions: dict[str, TypeAction] = field(init=False)
     _matches: Int32 | None = field(init=False)
-    _shown: NDArray[np.bool_] = field(init=False)
+    _shown: Bool = field(init=False)
 
     def __post_init__(self) -> None:
         if self.policy.draws_types and self.lists is None:
@@ -167,11 +166,11 @@ class TypeFinder:
             kinds[np.isin(kinds, unwanted)] = A_WORD
         return kinds
 
-    def is_shown(self, kinds: Int8) -> NDArray[np.bool_]:
+    def is_shown(self, kinds: Int8) -> Bool:
         """Find the tokens whose class shows: bool ``(tokens,)``. ``kinds``: the result of :meth:`tell_apart`."""
         return self._shown[kinds]
 
-    def show(self, scanned: Scanned, kinds: Int8, shown: NDArray[np.bool_]) -> ShownTokens:
+    def show(self, scanned: Scanned, kinds: Int8, shown: Bool) -> ShownTokens:
         """Collect the tokens that are ``shown``, bool ``(tokens,)``. ``kinds``: from :meth:`tell_apart`."""
         kinds, originals, bounds = kinds[shown], scanned.cut(shown), keep_offsets(shown, scanned.offsets)
         if self.policy.case == Case.LOWER:

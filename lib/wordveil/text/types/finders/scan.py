@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wordveil.arrays import Int64, UInt8
+from wordveil.arrays import Bool, Int8, Int64, UInt8
 from wordveil.compiled import compiled, compiled_part
 from wordveil.text.types.classes import TYPES
 from wordveil.text.types.finders.addresses import (
@@ -215,11 +214,11 @@ def scan_types(
     characters: UInt8,
     names: Int64,
     known: Whole,
-    wanted: NDArray[np.bool_],
+    wanted: Bool,
     groups: Int64,
     starts: Int64,
     ends: Int64,
-    kinds: NDArray[np.int8],
+    kinds: Int8,
     bounds: Int64,
 ) -> None:
     """Scan for :class:`wordveil.text.types.typed.Recogniser`. The last four arrays take the spans.
