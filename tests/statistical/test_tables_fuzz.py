@@ -239,12 +239,7 @@ def test_a_table_draws_what_its_format_says(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("pairwise", [True, False])
 @pytest.mark.parametrize(
     ("metric", "across", "epsilon"),
-    [
-        ("euclidean", 1e-22, 1e23),
-        ("manhattan", 1e-22, 1e23),
-        ("angular", 1e-10, 1e9),
-        ("hyperbolic", 1e-22, 1e9),
-    ],
+    [("euclidean", 1e-22, 1e23), ("manhattan", 1e-22, 1e23), ("angular", 1e-10, 1e9), ("hyperbolic", 1e-22, 1e9)],
 )
 def test_words_near_the_end_of_float32_keep_their_bound(
     metric: str, across: float, epsilon: float, pairwise: bool, monkeypatch: pytest.MonkeyPatch

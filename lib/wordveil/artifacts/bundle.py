@@ -390,11 +390,6 @@ def find_one(path: Path) -> Path:
     return content_store.find_one(path, KIND, "bundle")
 
 
-def find_store(path: Path) -> Path:
-    """Return the store: ``path`` itself, or that of the bundle ``path``."""
-    return path.parent if content_store.is_finished(path) else path
-
-
 def find(store: Path, recipe: Recipe, location: str = "") -> Path | None:
     """Find the bundle of ``recipe`` in ``store``, which may be a bundle itself, or return None without bundles.
 

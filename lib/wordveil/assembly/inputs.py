@@ -21,7 +21,7 @@ from wordveil.arrays import Float64, Int32
 from wordveil.artifacts import ngram_model
 from wordveil.artifacts.bundle import KEEP_ONLY, name_setting
 from wordveil.assembly import word_tables
-from wordveil.assembly.passages import digest_passages, fit_passages, passages_exist, read_passages
+from wordveil.assembly.passages import digest_passages, fit_passages, read_passages
 from wordveil.assembly.word_tables import CASE, FittedWords, WordTable, read_word_table
 from wordveil.config.mechanisms import FREQUENCIES
 from wordveil.config.paths import STOP_WORDS
@@ -31,7 +31,7 @@ from wordveil.embeddings.training.hypernyms import SHIPPED_PAIRS
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import EmbeddingError, GeneratorError, NgramError, PublicFileError
 from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights
-from wordveil.mechanisms.inputs import ORDINARY, SENSITIVE, Pairs, PublicInputs
+from wordveil.mechanisms.inputs import ORDINARY, SENSITIVE, WORDNET, Pairs, PublicInputs
 from wordveil.text.slots import NgramModel
 from wordveil.text.stop_words import load_stop_words
 
@@ -310,7 +310,7 @@ _KINDS = {
         lambda source, setting, _: read_passages(source, setting),
         fit_passages,
         digest_passages,
-        passages_exist,
+        lambda source: source == WORDNET or Path(source).exists(),
     ),
     "model": _Kind("generator", _read_generator, _fit_generator),
     "merge": _Kind(

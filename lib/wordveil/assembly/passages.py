@@ -37,11 +37,6 @@ _WRITTEN, _READ = 300, 1_000
 _FEWEST, _KNOWN = 3, 0.5
 
 
-def passages_exist(source: str) -> bool:
-    """Return whether the passages are available."""
-    return source == WORDNET or Path(source).exists()
-
-
 def digest_passages(source: str, setting: str) -> str:
     """Identify passages by their content: a SHA-256, hexadecimal. Raises :class:`PublicFileError`."""
     try:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from wordveil.artifacts import bundle as bundles
+from wordveil.artifacts import content_store
 from wordveil.artifacts.content_store import MANIFEST
 from wordveil.credentials import hide_credentials
 from wordveil.crypto.private_files import claim_directory
@@ -64,7 +65,7 @@ class BundleStore:
     @property
     def root(self) -> Path:
         """Path of the store, even if one of its bundles is named."""
-        return bundles.find_store(self.path)
+        return self.path.parent if content_store.is_finished(self.path) else self.path
 
     def find(self, recipe: bundles.Recipe) -> Path | None:
         """Find the directory of the bundle that matches ``recipe``, as :func:`wordveil.artifacts.bundle.find` does."""

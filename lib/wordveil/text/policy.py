@@ -58,7 +58,6 @@ def find_faults(policy: DraftPolicy) -> list[tuple[str, str]]:
         *_digit_faults(policy),
         *_length_faults(policy),
         *_order_faults(policy),
-        *_repeat_faults(policy),
         *_slot_faults(policy),
         *find_language_faults(policy),
         *_list_faults(policy),
@@ -140,7 +139,7 @@ def _length_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 
 def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
-    """List faults of ``output``, ``refused`` and stop-words."""
+    """List faults of ``output``, ``refused``, ``repeat`` and stop-words."""
     can_copy = policy.length == Length.AS_IS and policy.output == Output.SEQUENCE
     fix = "Remove it, or set stop_words: keep." if can_copy else "Remove it."
     if policy.stop_words == StopWords.HIDE and policy.stop_word_capitals != StopWordCapitals.MATCH:
@@ -162,10 +161,6 @@ def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
         )
     if policy.stop_words != StopWords.HIDE and not policy.stop_word_list:
         yield "stop_word_list", f"stop_words: {policy.stop_words} needs a list."
-
-
-def _repeat_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
-    """List settings that contradict repetition: a sampled length."""
     if policy.draws_once and policy.length == Length.SAMPLE:
         problem = (
             "same contradicts length: sample: equal words among those sampled would show how often the text has them, "

@@ -23,7 +23,7 @@ from support.toys import (
     write_toy_bundle,
 )
 from wordveil.artifacts import content_store
-from wordveil.artifacts.bundle import KIND, Recipe, find, find_one, find_store, open_bundle, write
+from wordveil.artifacts.bundle import KIND, Recipe, find, find_one, open_bundle, write
 from wordveil.errors import BundleError
 from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.base import TokenBatch
@@ -362,7 +362,6 @@ def test_a_store_stands_for_its_only_bundle_and_no_half_one(tmp_path):
     half.mkdir()
     (half / "manifest.json").touch()
     assert find_one(tmp_path) == find_one(path) == path
-    assert find_store(tmp_path) == find_store(path) == tmp_path
     path.rename(tmp_path / ".building-dead")  # what a killed process leaves
     assert find(tmp_path, toy_recipe(spiral_embedding())) is None
 

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from wordveil.assembly.passages import digest_passages, fit_passages, passages_exist, read_passages
+from wordveil.assembly.passages import digest_passages, fit_passages, read_passages
 from wordveil.assembly.word_tables import FittedWords
 from wordveil.errors import PublicFileError
 
@@ -41,7 +41,6 @@ def write(path: Path) -> Path:
 def test_files_of_each_format_are_read(name: str, tmp_path: Path):
     path = str(write(tmp_path / name))
     assert read_passages(path, SETTING).to_pylist() == TEXTS
-    assert passages_exist(path)
     assert len(digest_passages(path, SETTING)) == 64
 
 

@@ -9,14 +9,7 @@ import pytest
 from scipy import stats
 
 from support.made_texts import TOPICS, RandomWords, make_topic_texts, topic_embedding
-from wordveil.evaluation.topics import (
-    MIN_DOCUMENTS,
-    SHOWN,
-    compare_terms,
-    find_topics,
-    match_topics,
-    measure_terms,
-)
+from wordveil.evaluation.topics import MIN_DOCUMENTS, SHOWN, compare_terms, find_topics, match_topics, measure_terms
 
 ORIGINAL = ["The cat, the dog.", "the CAT sat"]
 RELEASED = ["the mat the dog", "a cat sat"]

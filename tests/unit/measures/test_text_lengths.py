@@ -7,13 +7,7 @@ import pytest
 
 from support import toys
 from wordveil.crypto.keys import make_throwaway_keys
-from wordveil.measures.text_lengths import (
-    Suggestion,
-    forecast_lengths,
-    round_length,
-    share_padding,
-    suggest_length,
-)
+from wordveil.measures.text_lengths import Suggestion, forecast_lengths, round_length, share_padding, suggest_length
 from wordveil.measures.token_draws import draw_tokens
 from wordveil.text.policy import TextPolicy
 

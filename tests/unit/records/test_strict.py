@@ -240,12 +240,7 @@ def test_the_fuzz_finds_policies_that_show_more(bundles, texts: Texts, settings:
 
 @pytest.mark.parametrize(
     ("kind", "found"),
-    [
-        (RecordSanitiser, set()),
-        (Dropping, {"slices", "rows or schema"}),
-        (Sorting, {"id", "day"}),
-        (Telling, {"text"}),
-    ],
+    [(RecordSanitiser, set()), (Dropping, {"slices", "rows or schema"}), (Sorting, {"id", "day"}), (Telling, {"text"})],
 )
 def test_the_fuzz_finds_broken_sanitisers(bundles, texts: Texts, kind: type[RecordSanitiser], found: set[str]):
     policy, bundle = policy_of("pad", "sequence"), bundles["laplace", True]

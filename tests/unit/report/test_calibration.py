@@ -7,12 +7,7 @@ from dataclasses import replace
 from support.calibrations import EPSILONS, make_calibration, make_meaning
 from support.pages import ESCAPED, EVIL, check_alone, read_text
 from wordveil.measures.calibration.figures import LikelyOutputs
-from wordveil.report.calibration import (
-    describe_found,
-    describe_meaning,
-    draw_histograms,
-    render_calibration,
-)
+from wordveil.report.calibration import describe_found, describe_meaning, draw_histograms, render_calibration
 
 CALIBRATION = make_calibration()
 

@@ -11,11 +11,7 @@ from support.evaluations import make_attack, make_evaluation, make_score
 from support.pages import ESCAPED, EVIL, Elements, check_alone, read_text
 from wordveil.cli.evaluation_tables import print_scores
 from wordveil.report.compare import compare_evaluations, render_comparison
-from wordveil.report.page import (
-    describe_evaluation,
-    render_evaluation,
-    write_headline,
-)
+from wordveil.report.page import describe_evaluation, render_evaluation, write_headline
 from wordveil.scores.evaluation import Confusion, Evaluation, TextExample
 from wordveil.scores.score import Group, Score
 

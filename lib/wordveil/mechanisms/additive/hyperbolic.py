@@ -169,14 +169,12 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         work.progress("measuring how many words stay")
         array = np.ascontiguousarray(points)
         stays = cls(embedding.size, epsilon, array, digits=deep.digits).measure_stays()
-        notes = [*cls.remarks(epsilon, dimension), *([_note_stays(stays, dimension)] if stays > _MANY_STAY else [])]
+        notes = [_note_stays(stays, dimension)] if stays > _MANY_STAY else []
+        if true != epsilon:
+            charged = f"the true constant, which is charged, is epsilon + n = {true:g} per unit of distance"
+            notes.insert(0, f"mechanism.epsilon = {epsilon:g} is the parameter as published; {charged}")
         parameters = {"epsilon": epsilon, "digits": deep.digits}
         return MechanismArtifact(parameters, {"points": array}, guarantee, tuple(notes))
-
-    @classmethod
-    def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:  # noqa: ARG003 - one of them looks at it
-        """List remarks on these settings for users, as sentences."""
-        return ()
 
     @classmethod
     def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:  # noqa: ARG003
@@ -306,12 +304,6 @@ class HyperbolicFDD(_Hyperbolic):
     @classmethod
     def true_epsilon(cls, epsilon: float, dimension: int) -> float:
         return epsilon + dimension
-
-    @classmethod
-    def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:
-        published = f"mechanism.epsilon = {epsilon:g} is the parameter as published"
-        true = f"the true constant, which is charged, is epsilon + n = {epsilon + dimension:g} per unit of distance"
-        return (f"{published}; {true}",)
 
     # Frozen: golden outputs; raise sampler_version.
     def contractions(self, stream: KeyedStream, context: Contexts, position: Int64) -> tuple[Float64, Float64]:

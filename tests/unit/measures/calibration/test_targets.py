@@ -91,8 +91,7 @@ def test_what_no_epsilon_gives_is_refused(name: str, settings: dict[str, Any], t
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("kept", 0.3), (SHARE_KEPT, 0.0), (SHARE_KEPT, 1.0), ("pure_epsilon", np.inf), (WORST_N_W, 0.5)],
+    ("name", "value"), [("kept", 0.3), (SHARE_KEPT, 0.0), (SHARE_KEPT, 1.0), ("pure_epsilon", np.inf), (WORST_N_W, 0.5)]
 )
 def test_no_target_is_refused_before_anything_is_built(name: str, value: float, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Subject, "build", lambda *_: pytest.fail("it was built"))
