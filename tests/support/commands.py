@@ -46,6 +46,7 @@ def list_commands(group: TyperGroup, option: str, *path: str) -> Iterator[str]:
 def wordveil_group() -> TyperGroup:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
+    group.commands = {name: group.get_command(None, name) for name in group.commands}
     return group
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Final, cast
@@ -30,19 +30,6 @@ _PANELS = {
 _PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}
 
 
-class _Commands(Mapping[str, TyperCommand | TyperGroup]):
-    """Commands by name, each imported on first use."""
-
-    def __getitem__(self, name: str) -> TyperCommand | TyperGroup:
-        return _load(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_PANEL_OF)
-
-    def __len__(self) -> int:
-        return len(_PANEL_OF)
-
-
 @cache
 def _load(name: str) -> TyperCommand | TyperGroup:
     panel = _PANEL_OF[name]
@@ -59,11 +46,14 @@ def _load(name: str) -> TyperCommand | TyperGroup:
 
 
 class _CommandGroup(TyperGroup):
-    """The group of all commands."""
+    """The group of all commands, each imported on first use."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = cast("Any", _Commands())
+        self.commands = cast("Any", dict.fromkeys(_PANEL_OF))  # for lists and suggestions of names
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - Typer's own signature
+        return _load(cmd_name) if cmd_name in _PANEL_OF else None
 
 
 # Rich's own markup would take `[bundle]` for a style and drop it.
