@@ -22,7 +22,7 @@ from wordveil.artifacts import ngram_model
 from wordveil.artifacts.bundle import KEEP_ONLY, name_setting
 from wordveil.assembly import word_tables
 from wordveil.assembly.passages import digest_passages, fit_passages, read_passages
-from wordveil.assembly.word_tables import CASE, FittedWords, WordTable, read_word_table
+from wordveil.assembly.word_tables import CASE, SHIPPED_SENSITIVE, FittedWords, WordTable, read_word_table
 from wordveil.config.mechanisms import FREQUENCIES
 from wordveil.config.paths import STOP_WORDS
 from wordveil.embeddings import embedding as embeddings
@@ -317,9 +317,7 @@ _KINDS = {
         "groups",
         lambda source, setting, _: word_tables.read_groups(source, setting),
         word_tables.fit_groups,
-        lambda source, setting: (
-            word_tables.digest_sensitive() if source == SENSITIVE else digest_table(source, setting)
-        ),
+        lambda source, setting: digest_table(SHIPPED_SENSITIVE if source == SENSITIVE else source, setting),
         lambda source: source == SENSITIVE or Path(source).exists(),
     ),
     "written": _Kind(

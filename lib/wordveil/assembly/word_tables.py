@@ -34,7 +34,7 @@ from wordveil.text.types.classes import LISTED_LANGUAGES
 from wordveil.text.types.lists import PublicLists
 
 _DATA = files("wordveil") / "data" / "word_lists"
-_SENSITIVE, _ORDINARY = str(_DATA / "sensitive.tsv"), str(_DATA / "ordinary.tsv")
+SHIPPED_SENSITIVE, _ORDINARY = str(_DATA / "sensitive.tsv"), str(_DATA / "ordinary.tsv")
 # An embedding counts as English if half of its first words, this many, are ordinary English words.
 _FIRST = 1_000
 
@@ -262,7 +262,7 @@ def _load(language: str) -> tuple[list[str], list[int]]:
 
 def read_groups(source: str, setting: str) -> WordTable:
     """Read the table of ``mechanism.merge``. Raises :class:`wordveil.errors.PublicFileError` if it has a fault."""
-    table = read_word_table(_SENSITIVE if source == SENSITIVE else source, setting, ("word", "group"))
+    table = read_word_table(SHIPPED_SENSITIVE if source == SENSITIVE else source, setting, ("word", "group"))
     table.require_distinct(1)
     return WordTable(setting, source, table.columns)
 
@@ -287,11 +287,6 @@ def fit_groups(table: WordTable, to: FittedWords) -> Groups:
         int((labels >= 0).sum()), f"words of {to.source} are in {len(names):,} groups, which nobody can tell apart."
     )
     return Groups(labels, np.where(own, names, -1).astype(np.int32))
-
-
-def digest_sensitive() -> str:
-    """Return the SHA-256 of the package's list of sensitive words, in hexadecimal."""
-    return hashlib.sha256((_DATA / "sensitive.tsv").read_bytes()).hexdigest()
 
 
 def read_writable(source: str, setting: str) -> WordTable:
@@ -349,6 +344,6 @@ def list_names(*, world: bool = True) -> set[str]:
 @cache
 def digest_ordinary() -> str:
     """Return the SHA-256 of all data that decide which words are ordinary, in hexadecimal."""
-    digest = hashlib.sha256((_DATA / "ordinary.tsv").read_bytes())
+    digest = hashlib.sha256(Path(_ORDINARY).read_bytes())
     digest.update("".join(f"{name}\n" for name in sorted(list_names())).encode())
     return digest.hexdigest()
