@@ -89,8 +89,10 @@ def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: Ngram
         if policy.unit == DrawnUnit.TEXT:
             own = np.append(own, bundle.vocabulary.lookup(pa.array([output], pa.string())))
             names = ["the subject of the sentence", "the subject that was drawn"]
-        telling = [*bundle.topics.keywords.to_pylist(), "none: no known word"]
-        subjects = {name: telling[symbol] for name, symbol in zip(names, own.tolist(), strict=True)}
+        telling = dict(enumerate(bundle.topics.keywords.to_pylist()))
+        subjects = {
+            name: telling.get(symbol, "none: no known word") for name, symbol in zip(names, own.tolist(), strict=True)
+        }
     elif output is not None:
         tokens = Codec(policy, bundle.lexicon, model, bundle.lists).explain(text)
     counts = (row[WORDS_COLUMN] or 0, row[UNKNOWN_COLUMN] or 0, len((output or "").split()))

@@ -19,7 +19,7 @@ from typing import Self
 
 import numpy as np
 
-from wordveil.arrays import Float64, Int32, Int64
+from wordveil.arrays import Int32, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import Groups, Pairs, PublicInputs
@@ -160,18 +160,11 @@ class Cut:
     notes: tuple[str, ...]
 
     @classmethod
-    def make(
-        cls,
-        embedding: Embedding,
-        settings: TreeSettings,
-        frequencies: Float64,
-        inputs: PublicInputs,
-        work: BuildContext,
-    ) -> Self:
+    def make(cls, embedding: Embedding, settings: TreeSettings, inputs: PublicInputs, work: BuildContext) -> Self:
         """Make the clusters of the settings. Raises :class:`BundleError` if there are too few words for them."""
         try:
             if settings.clusters:
-                return cls._of_any_size(embedding, settings, frequencies, inputs, work)
+                return cls._of_any_size(embedding, settings, inputs, work)
             counts = count_clusters(embedding.size, settings.sizes)
         except ValueError as error:
             name = "clusters" if settings.clusters else "sizes"
@@ -182,14 +175,10 @@ class Cut:
 
     @classmethod
     def _of_any_size(
-        cls,
-        embedding: Embedding,
-        settings: TreeSettings,
-        frequencies: Float64,
-        inputs: PublicInputs,
-        work: BuildContext,
+        cls, embedding: Embedding, settings: TreeSettings, inputs: PublicInputs, work: BuildContext
     ) -> Self:
         size, least = embedding.size, settings.least
+        frequencies = inputs.frequencies_of(size)
         points = add_rarity(embedding.vectors, frequencies, settings.rarity)
         weights = weigh_words(frequencies, settings.weight)
         counts, apart = [*settings.clusters, 1], inputs.classes if settings.classes else None

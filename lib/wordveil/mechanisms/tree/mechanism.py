@@ -112,7 +112,7 @@ class Tree(ClusterDraws[TreeSettings]):
                 "of a file of word, hypernym, similarity; or set mechanism.output: representative."
             )
         size, frequencies = embedding.size, inputs.frequencies_of(embedding.size)
-        cut = Cut.make(embedding, settings, frequencies, inputs, work)
+        cut = Cut.make(embedding, settings, inputs, work)
         hierarchy, writable = cut.hierarchy, inputs.writable if "written" in settings.files else None
         try:
             outputs = Outputs.choose(hierarchy, frequencies, embedding.vectors, writable, cut.heads)
