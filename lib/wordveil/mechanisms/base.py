@@ -231,6 +231,12 @@ class Mechanism(ABC, Generic[Settings]):
         """
 
     @classmethod
+    def require_padding(cls, *, padding: bool) -> None:
+        """Raise :class:`BundleError` if texts are padded and the mechanism has no point for padding."""
+        if padding and not cls.supports_padding:
+            raise BundleError(f"text.length = pad: {cls.padding_advice}")
+
+    @classmethod
     @abstractmethod
     def examples(cls) -> Mapping[str, Example]:
         """List settings for the contract tests of every mechanism, by name of the case; "" has the golden outputs."""

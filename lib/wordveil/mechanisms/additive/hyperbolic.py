@@ -154,8 +154,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
             cls.check(epsilon, dimension)
         except ValueError as error:
             raise BundleError(f"mechanism.epsilon = {epsilon:g}: {error}") from None
-        if padding:
-            raise BundleError(f"text.length = pad: {cls.padding_advice}")
+        cls.require_padding(padding=padding)
         ball = points_of(SPACES["hyperbolic"], embedding, f"mechanism.name = {cls.name}")
         work.progress("measuring the embedding's hyperbolic diameter")
         largest = diameter(ball)
