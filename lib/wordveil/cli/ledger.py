@@ -132,8 +132,7 @@ def _print_tables(tables: list[dict[str, Any]], *, as_json: bool, as_csv: bool) 
         print_csv_rows(iter(tables), names)
     else:
         shown = ResultTable("Published tables, nats for each record")
-        for name in names:
-            shown.add_column(name.replace("_", " "), justify="left" if name in ("release", "rows") else "right")
+        shown.add_columns(*(name.replace("_", " ") for name in names))
         for row in tables:
             shown.add_row(*(_cell(name, row[name], unbounded=False) for name in names))
         print_rows(shown)

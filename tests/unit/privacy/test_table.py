@@ -35,7 +35,17 @@ def test_measure_is_between_the_bound_and_the_local_loss(symbols: int | None):
 
 @pytest.mark.parametrize(
     "change",
-    [{"epsilon": 0.2}, {"delta": 1e-12}, {"rows": 50_000}, {"rows": 0}, {"groups": 5}, {"symbols": None}],
+    [
+        {"epsilon": 0.2},
+        {"epsilon": -1.0},
+        {"local_epsilon": float("inf")},
+        {"delta": 1e-12},
+        {"delta": 2.0},
+        {"rows": 50_000},
+        {"rows": 0},
+        {"groups": 5},
+        {"symbols": None},
+    ],
     ids=repr,
 )
 def test_figures_that_do_not_follow_are_not_true(change: dict[str, float]):
