@@ -38,9 +38,10 @@ class TablePrivacy:
         return TypeAdapter(cls).validate_python(values)
 
     def is_true(self) -> bool:
-        """Return whether ``epsilon`` and ``delta`` follow from the other figures."""
+        """Return whether ``epsilon`` follows from the other figures, with a delta below one over the records."""
         terms = TableTerms(self.local_epsilon, self.symbols, self.epsilon, self.delta)
         is_counted = self.rows >= 1 and self.groups >= 1 and self.rows * self.groups <= self.records
+        is_counted &= 0 < self.delta * self.records < 1
         try:
             return is_counted and (self.epsilon >= self.local_epsilon or terms.holds_for(self.rows))
         except ValueError:  # no figures of a table
