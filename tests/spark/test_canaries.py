@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from support.open_nights import WORD
 from support.workspaces import WORDS, Workspace, clean_environment
 from wordveil.crypto.keys import load_key
 from wordveil.spark.sanitise.job import run_sanitise
@@ -78,74 +79,39 @@ def filled(workspace: Workspace) -> Workspace:
 
 
 TEXTS = {"strict": {"profile": "strict", "n_max": 12}, "readable": {"profile": "readable"}}
-COMMANDS = """
-import sys
-from wordveil.cli.app import main
-for config in sys.argv[1:]:
-    try:
-        main(["sanitise", "--config", config, "--debug"])
-    except SystemExit as end:
-        if end.code:
-            raise
-"""
-
-
-def test_a_run_at_full_log_level_leaks_nothing(filled: Workspace):
-    """A process of its own, everything it prints at debug level, its event log, its scratch and its output."""
-    events, scratch = filled.root / "events", filled.root / "scratch"
-    events.mkdir()
-    log4j = filled.root / "log4j2.properties"
-    # Spark holds back what only the root logger asks for, as in a shell.
-    log4j.write_text(
-        "logger.all.name = org\nlogger.all.level = debug\nlogger.delta.name = io\nlogger.delta.level = debug\n"
-        "rootLogger.level = debug\nrootLogger.appenderRef.e.ref = e\nappender.e.type = Console\nappender.e.name = e\n"
-        "appender.e.target = SYSTEM_ERR\nappender.e.layout.type = PatternLayout\n"
-        "appender.e.layout.pattern = %p %c: %m%n%ex\n"
-    )
-    options = {
-        "spark.log.level": "DEBUG",
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.dir": f"file:{events}",
-        "spark.local.dir": str(scratch),
-        "spark.io.encryption.enabled": "false",  # else nothing could be found in scratch
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
-    }
-    sections = {"input": {"max_bytes": 2000}, "spark": {"master": "local[2]", "options": options}}
-    configs = [
-        filled.write_config(f"{name}.yaml", text=text, output={"path": str(filled.root / "output" / name)}, **sections)
-        for name, text in TEXTS.items()
-    ]
-    command = [sys.executable, "-c", COMMANDS, *map(str, configs)]
-    done = subprocess.run(command, capture_output=True, env=clean_environment(), check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stderr.count(b"\nDEBUG ") > 1000  # the log is really on
-    assert b" wordveil.spark.input.source: opened input " in done.stderr
-    needles = [*text_needles(), *secret_forms("tests", filled)]
-    assert found_in(done.stdout + done.stderr, needles) == []
-    places = [events, *(filled.root / "output" / name for name in TEXTS)]
-    assert all(map(files_below, places))
-    for path in [file for place in (*places, scratch, filled.root / "bundles") for file in files_below(place)]:
-        assert found_in(path.read_bytes(), needles) == [], path
 
 
 @pytest.mark.parametrize(
-    "kinds", [("feed", "refused"), pytest.param(("slice", "scan", "full", "stream"), marks=pytest.mark.long)]
+    "kinds", [("jobs", "feed", "refused"), pytest.param(("slice", "scan", "full", "stream"), marks=pytest.mark.long)]
 )
-def test_nights_in_the_open_leave_no_text_in_scratch(tmp_path: Path, kinds: tuple[str, ...]):
-    """Of each kind, first and later, in a session without encryption. Ids are there, so that a word would be found."""
+def test_jobs_and_nights_in_the_open_leak_nothing(filled: Workspace, kinds: tuple[str, ...]):
+    """In a session of their own without encryption: jobs with all that can be printed, at debug level, and nights of
+    each kind, first and later. Ids are in scratch, so that a word would be found there.
+    """
+    output = filled.root / "output"
+    for name, text in TEXTS.items():
+        filled.write_config(f"{name}.yaml", text=text, output={"path": str(output / name)}, input={"max_bytes": 2000})
     environment = {**clean_environment(), "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "support.open_nights", str(tmp_path), *kinds]
-    done = subprocess.run(command, capture_output=True, env=environment, text=True, check=False)
+    command = [sys.executable, "-m", "support.open_nights", str(filled.root), *kinds]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+    needles = [*text_needles(), WORD.encode(), *secret_forms("tests", filled)]
+    assert found_in(done.stdout + done.stderr, needles) == []
     found = json.loads(done.stdout.splitlines()[-1])
     refusal = found.pop("message", None)
     assert {kind: left["words"] for kind, left in found.items()} == {kind: [] for kind in kinds}
-    assert all(found[kind]["ids"] for kind in kinds if kind != "refused")
-    if refusal is not None:
-        place = f"input.path = {tmp_path / 'refused' / 'input'}"
-        assert refusal.startswith(f"{place}: the table's log has the least and greatest texts of its files")
-        assert "'delta.dataSkippingStatsColumns'" in refusal
+    assert all(found[kind]["ids"] for kind in kinds if kind not in ("jobs", "refused"))
+    if "jobs" not in kinds:
+        return
+    assert done.stderr.count(b"\nDEBUG ") > 1000  # the log is really on
+    assert b" wordveil.spark.input.source: opened input " in done.stderr
+    places = [filled.root / "events", *(output / name for name in TEXTS)]
+    assert all(map(files_below, places))
+    for path in [file for place in (*places, filled.root / "bundles") for file in files_below(place)]:
+        assert found_in(path.read_bytes(), needles) == [], path
+    place = f"input.path = {filled.root / 'refused' / 'input'}"
+    assert refusal.startswith(f"{place}: the table's log has the least and greatest texts of its files")
+    assert "'delta.dataSkippingStatsColumns'" in refusal
 
 
 def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):

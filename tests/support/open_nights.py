@@ -1,8 +1,9 @@
-"""Nights in a session that encrypts nothing and keeps all that it writes to scratch: ``open_nights.py DIRECTORY
-KINDS...``.
+"""Jobs and nights in a session that encrypts nothing and keeps all that it writes to scratch: ``open_nights.py
+DIRECTORY KINDS...``.
 
-Each of these kinds of nights, first and later. Prints as JSON the files of scratch in which a planted word stands, the
-number of those with a planted id, and what is said of a table that has statistics of its texts.
+The directory's configurations as jobs at debug level, and each of these kinds of nights, first and later. Prints as
+JSON the files of scratch in which a planted word stands, the number of those with a planted id, and what is said of a
+table that has statistics of its texts.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from deltalake import write_deltalake
 
 from support.releases import Lake
 from support.workspaces import SMALL, WORDS, Workspace, delta_jars
+from wordveil.cli.app import main
 from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
+from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.session import ENCRYPTION, build_session
 from wordveil.spark.release.night import run_night
 from wordveil.spark.release.run import run_release
@@ -76,6 +79,48 @@ def stream(lake: Lake) -> None:
         shutil.rmtree(checkpoint)
 
 
+LOG = """\
+logger.all.name = org
+logger.all.level = debug
+logger.delta.name = io
+logger.delta.level = debug
+rootLogger.level = debug
+rootLogger.appenderRef.e.ref = e
+appender.e.type = Console
+appender.e.name = e
+appender.e.target = SYSTEM_ERR
+appender.e.layout.type = PatternLayout
+appender.e.layout.pattern = %p %c: %m%n%ex
+"""
+"""Spark holds back what only the root logger asks for, as in a shell."""
+
+
+def log_all(root: Path) -> dict[str, str]:
+    """Options of a session that prints at debug level and writes an event log."""
+    (root / "events").mkdir()
+    (log := root / "log4j2.properties").write_text(LOG)
+    return {
+        "spark.log.level": "DEBUG",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": f"file:{root / 'events'}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log}",
+    }
+
+
+def run_jobs(spark: Any, root: Path) -> None:
+    """Run the configurations. The log, in which nights would take long, is off afterwards."""
+    for config in sorted(root.glob("*.yaml")):
+        try:
+            main(["sanitise", "--config", str(config), "--debug"])
+        except SystemExit as end:
+            if end.code:
+                raise
+    error = java_class(spark, "org.apache.logging.log4j.Level").ERROR
+    for name in ("org", "io"):
+        java_class(spark, "org.apache.logging.log4j.core.config.Configurator").setLevel(name, error)
+
+
 def message_of(action: Callable[[], object]) -> str:
     try:
         action()
@@ -84,9 +129,11 @@ def message_of(action: Callable[[], object]) -> str:
     return ""
 
 
-def main() -> None:
+def work() -> None:
     root = Path(sys.argv[1])
     options = {**OPTIONS, "spark.local.dir": str(root / "scratch"), "spark.driver.memory": "2g"}
+    if "jobs" in sys.argv:
+        options |= log_all(root)
     section = SparkSection(master="local[2]", delta_jars=str(delta_jars()), options=options)
     spark = build_session(section, delta=True)
     known: set[Path] = set()
@@ -100,6 +147,10 @@ def main() -> None:
         found[kind] = {"words": words, "ids": sum(ID.encode() in content for content in held.values())}
 
     for kind in sys.argv[2:]:
+        if kind == "jobs":
+            run_jobs(spark, root)
+            look(kind)
+            continue
         (home := root / kind).mkdir()
         lake = Lake(spark, Workspace(home))
         if kind == "stream":
@@ -116,4 +167,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    work()
