@@ -19,7 +19,7 @@ import pytest
 
 from support import lakes
 from support.commands import Commands, keep_signals
-from support.workspaces import SMALL, Command, Workspace, compile_loops, delta_jars
+from support.workspaces import SMALL, Command, Workspace, compile_half, compile_loops, delta_jars
 from wordveil.cli.app import main
 
 # Modules and tests live to the end: the garbage collector would look at all of them again and again, for a third of
@@ -72,9 +72,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from wordveil.spark.platform.session import SHORT_JAVA, build_session, fetched_s3_jars
     from wordveil.spark.platform.versions import VERSION
 
-    # One process compiles the loops. The other one starts Spark while it waits for them.
+    # One process compiles one half of the loops before it starts Spark, and the other one the other half afterwards.
     if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
-        compile_loops()
+        compile_half()
     os.environ["SPARK_SUBMIT_OPTS"] = f"{SHORT_JAVA} {_LONG_LIVED}"
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
