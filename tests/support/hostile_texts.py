@@ -50,9 +50,7 @@ HOSTILE: dict[str, bytes | None] = {
             "thousands of words": "the cat sat on the mat " * 700,
             "thousands of unknown words": "zzqx vvqx " * 2000,
             "thousands of ideographs": "\u6f22\u5b57" * 2000,
-            "digits of all scripts": " ".join(
-                chr(point) for point in range(sys.maxunicode + 1) if unicodedata.category(chr(point)) == "Nd"
-            ),
+            "digits of all scripts": " ".join(re.findall(r"\d", "".join(map(chr, range(sys.maxunicode + 1))))),
             "numbers": "42 4.2 1e9 \u00bd \u2167 \u00b2 \u2460 x9 0x1F 555-0100",
             "casing": (
                 "STRASSE stra\u00dfe \u1e9e \u0130 \u0131 I\u0307 \u01c5 \u01c4 \u01c6 \ufb01 \u03a3\u03c3\u03c2 \u0149"

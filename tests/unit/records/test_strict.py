@@ -54,11 +54,12 @@ def all_settings() -> list[dict[str, str]]:
 
 def chosen_settings() -> list[dict[str, str]]:
     """A few of :func:`all_settings` in which every two choices of two settings meet."""
-    wanted = {pair for settings in all_settings() for pair in combinations(settings.items(), 2)}
+    pairs = [(settings, {*combinations(settings.items(), 2)}) for settings in all_settings()]
+    wanted = {pair for _, met in pairs for pair in met}
     chosen = []
     while wanted:
-        best = max(all_settings(), key=lambda settings: len(wanted & {*combinations(settings.items(), 2)}))
-        wanted -= {*combinations(best.items(), 2)}
+        best, met = max(pairs, key=lambda one: len(wanted & one[1]))
+        wanted -= met
         chosen.append(best)
     return chosen
 
