@@ -15,14 +15,17 @@ import pyarrow as pa
 import pytest
 
 import wordveil
+from support import toys
 from support.releases import Lake, corpus_with_authors
 from support.workspaces import EMBEDDING, Workspace, corpus, options_set, read_output
 from wordveil.assembly.bundles import find_bundle
 from wordveil.config.load import Config
+from wordveil.crypto.keys import load_key
 from wordveil.errors import BundleError, ConfigError, ReleaseError
 from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.weights import GeneratorWeights, save_weights
-from wordveil.records.sanitiser import release_terms
+from wordveil.records.sanitiser import RecordSanitiser, release_terms
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import check_preview, make_preview
 from wordveil.spark.platform.versions import from_arrow
@@ -54,24 +57,19 @@ def lake(spark: Any, workspace: Workspace) -> Lake:
     return lake
 
 
-def test_a_job_writes_the_same_texts_however_they_are_spread(spark, workspace: Workspace, weights) -> None:
-    workspace.write_corpus(corpus(60), "one")
-    workspace.write_corpus(corpus(60), "five", files=5)
-    section = mechanism(workspace.root, weights)
-    found = []
-    for name, batch in (("one", 10_000), ("five", 7)):
-        config = workspace.config(
-            mechanism=section,
-            text=TEXT,
-            input={"path": str(workspace.root / name)},
-            output={"path": f"{workspace.root}/{name}-out"},
-        )
-        with options_set(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(batch)}):
-            run_sanitise(config, lambda: spark, run_id="run")
-        found.append(read_output(workspace.root / f"{name}-out"))
-    assert found[0] == found[1]
-    rows, bundle = found[0], find_bundle(config)
+def test_a_job_writes_the_texts_of_its_sanitiser_however_spread(spark, workspace: Workspace, weights) -> None:
+    table = corpus(60)
+    workspace.write_corpus(table, files=5)
+    config = workspace.config(mechanism=mechanism(workspace.root, weights), text=TEXT)
+    with options_set(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "7"}):
+        run_sanitise(config, lambda: spark, run_id="run")
+    rows, bundle = read_output(workspace.root / "output"), find_bundle(config)
     assert bundle is not None
+    columns = [table["id"], table["day"], table["body"], pa.nulls(len(table), pa.string())]
+    batch = pa.table(columns, ["id", "day", TEXT_COLUMN, REASON_COLUMN]).combine_chunks().to_batches()[0]
+    keys = load_key(config.key.file, None).for_release(config.release)
+    drawn = toys.sanitise(RecordSanitiser(config.record_settings("run"), bundle, keys), batch)
+    assert [row["text"] for row in rows] == drawn["text"].to_pylist()
     price = bundle.guarantee.pure
     assert price == pytest.approx(12 / 2 + np.log(EMBEDDING.size + 1), rel=1e-6)  # words, padding and the end
     shown = {(row["privacy"]["composition"], row["privacy"]["tokens"], row["privacy"]["relation"]) for row in rows}

@@ -239,12 +239,13 @@ def test_the_examples_of_the_documentation_run(spark, workspace: Workspace, bund
 
 
 def test_plan_job_and_ledger_of_a_release_in_code(spark, released: States):
-    lake = released.restore("written")
+    """The job has finished: it is reported again."""
+    lake = released.restore("drawn")
     settings = lake.config()
     planned = wordveil.make_plan(settings, session=spark, check_records=True)
     assert planned.has_records
     assert planned.output_format == "delta"
-    report = wordveil.run_job(settings, session=spark)
+    report = wordveil.run_job(settings, session=spark, run_id="night-1")
     assert report.released == report.records == 8
     (row,) = wordveil.read_ledger(settings, session=spark).collect()
     assert (row["release"], row["contexts"], row["reserved"]) == ("support", 8, 0.0)
