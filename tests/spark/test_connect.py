@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from support import connect
-from support.workspaces import SMALL, Workspace, clean_environment, corpus
+from support.workspaces import Workspace, clean_environment, corpus
 from wordveil import Run, sanitise
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import ConfigError
@@ -131,7 +131,7 @@ def test_a_session_of_connect_gives_the_rows_of_a_classic_one(spark, workspace: 
     script = root / "client.py"
     script.write_text(CLIENT.replace("SECRET", SECRET))
     certificate = root / "certificate.pem"
-    with connect.serve(root, SMALL) as port, connect.encrypt(port, certificate) as encrypted:
+    with connect.serve_within(spark) as port, connect.encrypt(port, certificate) as encrypted:
         urls = f"sc://127.0.0.1:{port}", f"sc://{connect.HOST}:{port}", f"sc://{connect.HOST}:{encrypted}/;use_ssl=true"
         command = [sys.executable, str(script), *urls, str(root), str(bundle), json.dumps(POLICY)]
         environment = {**clean_environment(), "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(certificate)}

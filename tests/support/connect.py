@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from cryptography import x509
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from support.processes import find_ports, run_server
 from support.workspaces import clean_environment
+from wordveil.spark.platform.jvm import java_class
 
 HOST = "wordveil.localhost"
 """A name of this machine for gRPC, and none that says so, as an address does."""
@@ -43,6 +45,22 @@ def serve(home: Path, options: Mapping[str, str]) -> Iterator[int]:
     environment = {**clean_environment(), "PYSPARK_PYTHON": sys.executable}
     with run_server(command, port, home / "server.log", cwd=home, env=environment):
         yield port
+
+
+@contextmanager
+def serve_within(spark: Any) -> Iterator[int]:
+    """Let the Java process of a classic session serve until the block ends. Yields its port."""
+    (port,) = find_ports(1)
+    conf = spark.sparkContext._jsc.sc().conf()
+    conf.set("spark.connect.grpc.binding.address", "127.0.0.1")
+    conf.set("spark.connect.grpc.binding.port", str(port))
+    service = java_class(spark, "org.apache.spark.sql.connect.service.SparkConnectService")
+    service.start(spark.sparkContext._jsc.sc())
+    try:
+        yield port
+    finally:
+        nothing = java_class(spark, "scala.Option").empty()
+        service.stop(nothing, nothing)
 
 
 @contextmanager
