@@ -19,7 +19,7 @@ import pytest
 
 from support import lakes
 from support.commands import Commands, keep_signals
-from support.workspaces import SMALL, Command, Workspace, compile_half, compile_loops, delta_jars
+from support.workspaces import SMALL, TRUSTING_JAVA, Command, Workspace, compile_half, compile_loops, delta_jars
 from wordveil.cli.app import main
 
 # Modules and tests live to the end: the garbage collector would look at all of them again and again, for a third of
@@ -55,13 +55,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: next((_ORDER.index(folder) for folder in folders[item] if folder in _ORDER), 0))
 
 
-# Most objects die young: a third of the memory for them spares two of three collections. The session lives for many
-# minutes: Java's second compiler, which processes of a minute go without, pays for what runs often, and not for what a
-# few tests run.
-_LONG_LIVED = (
-    "-Xmn700m -XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=60000 -XX:Tier4MinInvocationThreshold=10000"
-    " -XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=500000"
-)
+# Most objects die young: a third of the memory for them spares two of three collections. Java's second compiler takes
+# longer than it saves in a dozen nights, and tests run other code in each.
+_LONG_LIVED = "-Xmn700m"
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedCheckpointFileManager"
 
 
@@ -69,13 +65,13 @@ _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedChe
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session as the job builds it, with Delta and an event log."""
     from wordveil.config.schema import SparkSection
-    from wordveil.spark.platform.session import SHORT_JAVA, build_session, fetched_s3_jars
+    from wordveil.spark.platform.session import build_session, fetched_s3_jars
     from wordveil.spark.platform.versions import VERSION
 
     # One process compiles one half of the loops before it starts Spark, and the other one the other half afterwards.
     if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
         compile_half()
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{SHORT_JAVA} {_LONG_LIVED}"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{TRUSTING_JAVA} {_LONG_LIVED}"
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
     options = {
