@@ -59,9 +59,13 @@ def test_a_report_elsewhere_is_written_through_spark(spark, tmp_path: Path):
         replace_file(f"{tmp_path}/full/of/report", "x")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_killed_job_leaves_no_output_and_no_draft(workspace: Workspace, number: int):
-    """The texts are enough for many seconds of work; the signal comes once the draft is being written."""
+    """The texts are enough for many seconds of work; the signal comes once the draft is being written.
+
+    tests/spark/test_canaries.py has it in a process that works on other things before.
+    """
     texts = [" ".join(random_texts(100))] * 1000
     workspace.write_corpus(pa.table({"id": list(range(1000)), "body": texts, "day": ["d"] * 1000}), files=8)
     config = workspace.write_config(text={"profile": "strict", "n_max": 2000}, spark={"options": SMALL})

@@ -7,15 +7,18 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from support.open_nights import WORD
-from support.workspaces import WORDS, Workspace, clean_environment
+from support.workspaces import WORDS, Workspace, clean_environment, random_texts
 from wordveil.crypto.keys import load_key
 from wordveil.spark.sanitise.job import run_sanitise
 
@@ -43,9 +46,9 @@ def canary_corpus() -> pa.Table:
     return pa.table({"id": ids, "body": pa.array(raw, pa.binary()), "day": ["d"] * len(ids)})
 
 
-def secret_forms(release: str, workspace: Workspace) -> list[bytes]:
+def secret_forms(release: str, root: Path) -> list[bytes]:
     """The master key and the release's subkeys, raw and as people write them down."""
-    master = load_key(str(workspace.root / "key"), None)
+    master = load_key(str(root / "key"), None)
     keys = master.for_release(release)
     raw = [
         bytes.fromhex(KEY),
@@ -71,47 +74,99 @@ def files_below(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
 
 
-@pytest.fixture
-def filled(workspace: Workspace) -> Workspace:
+def fill(workspace: Workspace) -> Workspace:
     workspace.write_key("key", KEY)
     workspace.write_corpus(canary_corpus())
     return workspace
 
 
+@pytest.fixture
+def filled(workspace: Workspace) -> Workspace:
+    return fill(workspace)
+
+
 TEXTS = {"strict": {"profile": "strict", "n_max": 12}, "readable": {"profile": "readable"}}
 
 
-@pytest.mark.parametrize(
-    "kinds", [("jobs", "feed", "refused"), pytest.param(("slice", "scan", "full", "stream"), marks=pytest.mark.long)]
-)
-def test_jobs_and_nights_in_the_open_leak_nothing(filled: Workspace, kinds: tuple[str, ...]):
-    """In a session of their own without encryption: jobs with all that can be printed, at debug level, and nights of
-    each kind, first and later. Ids are in scratch, so that a word would be found there.
-    """
-    output = filled.root / "output"
-    for name, text in TEXTS.items():
-        filled.write_config(f"{name}.yaml", text=text, output={"path": str(output / name)}, input={"max_bytes": 2000})
+@dataclass(frozen=True)
+class Opened:
+    """What jobs and nights left that ran in a session of their own without encryption."""
+
+    root: Path
+    code: int
+    out: bytes
+    err: bytes
+
+
+def run_openly(workspace: Workspace, *kinds: str) -> Opened:
+    """Run them. A job that was begun last is terminated once its draft is being written."""
+    root = workspace.root
     environment = {**clean_environment(), "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "support.open_nights", str(filled.root), *kinds]
-    done = subprocess.run(command, capture_output=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    needles = [*text_needles(), WORD.encode(), *secret_forms("tests", filled)]
-    assert found_in(done.stdout + done.stderr, needles) == []
-    found = json.loads(done.stdout.splitlines()[-1])
-    refusal = found.pop("message", None)
+    command = [sys.executable, "-m", "support.open_nights", str(root), *kinds]
+    with (root / "out").open("wb") as out, (root / "err").open("wb") as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
+        while process.poll() is None and not list(root.glob(".killed.wordveil-*/_temporary")):
+            time.sleep(0.1)
+        process.terminate()
+        code = process.wait(60)
+        deadline = time.monotonic() + 60
+        while list(root.rglob("events/*/*.inprogress")) and time.monotonic() < deadline:
+            time.sleep(0.1)  # Java ends later
+        return Opened(root, code, (root / "out").read_bytes(), (root / "err").read_bytes())
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Opened:
+    """Jobs with all that can be printed, at debug level; nights; and a job with work for many seconds."""
+    workspace = fill(Workspace(tmp_path_factory.mktemp("opened")))
+    root = workspace.root
+    for name, text in TEXTS.items():
+        output = {"path": str(root / "output" / name)}
+        workspace.write_config(f"job-{name}.yaml", text=text, output=output, input={"max_bytes": 2000})
+    texts = [" ".join(random_texts(100))] * 1000
+    long = workspace.write_corpus(pa.table({"id": list(range(1000)), "body": texts, "day": ["d"] * 1000}), "long", 8)
+    text = {"profile": "strict", "n_max": 2000}
+    output = {"path": str(root / "killed")}
+    workspace.write_config("killed.yaml", input={"path": str(long)}, text=text, output=output)
+    return run_openly(workspace, "jobs", "feed", "refused", "killed")
+
+
+def test_a_killed_job_leaves_no_output_and_no_draft(opened: Opened):
+    assert opened.code == 128 + signal.SIGTERM, opened.err[-2000:]
+    assert not (opened.root / "killed").exists()
+    assert not list(opened.root.glob(".killed*"))
+
+
+def check_scratch(opened: Opened, kinds: list[str]) -> str:
+    """No word is in scratch, where ids are, so that a word would be found. Returns what else was said."""
+    found = json.loads(opened.out.splitlines()[-1])
+    message = found.pop("message", "")
     assert {kind: left["words"] for kind, left in found.items()} == {kind: [] for kind in kinds}
     assert all(found[kind]["ids"] for kind in kinds if kind not in ("jobs", "refused"))
-    if "jobs" not in kinds:
-        return
-    assert done.stderr.count(b"\nDEBUG ") > 1000  # the log is really on
-    assert b" wordveil.spark.input.source: opened input " in done.stderr
-    places = [filled.root / "events", *(output / name for name in TEXTS)]
-    assert all(map(files_below, places))
-    for path in [file for place in (*places, filled.root / "bundles") for file in files_below(place)]:
-        assert found_in(path.read_bytes(), needles) == [], path
-    place = f"input.path = {filled.root / 'refused' / 'input'}"
+    return message
+
+
+def test_jobs_and_nights_in_the_open_leak_nothing(opened: Opened):
+    refusal = check_scratch(opened, ["jobs", "feed", "refused"])
+    place = f"input.path = {opened.root / 'refused' / 'input'}"
     assert refusal.startswith(f"{place}: the table's log has the least and greatest texts of its files")
     assert "'delta.dataSkippingStatsColumns'" in refusal
+    assert opened.err.count(b"\nDEBUG ") > 1000  # the log is really on
+    assert b" wordveil.spark.input.source: opened input " in opened.err
+    needles = [*text_needles(), WORD.encode(), *secret_forms("tests", opened.root)]
+    assert found_in(opened.out + opened.err, needles) == []
+    places = [opened.root / "events", *(opened.root / "output" / name for name in TEXTS)]
+    assert all(map(files_below, places))
+    for path in [file for place in (*places, opened.root / "bundles") for file in files_below(place)]:
+        assert found_in(path.read_bytes(), needles) == [], path
+
+
+@pytest.mark.long
+def test_nights_of_other_kinds_leave_no_text_in_scratch(workspace: Workspace):
+    kinds = ["slice", "scan", "full", "stream"]
+    opened = run_openly(workspace, *kinds)
+    assert opened.code == 0, opened.err[-2000:]
+    check_scratch(opened, kinds)
 
 
 def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
@@ -132,9 +187,9 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
     frame.explain(mode="extended")
     plan = capfd.readouterr().out + frame._jdf.queryExecution().toString()
     assert "wordveil_sanitise" in plan
-    assert found_in(plan.encode(), [*text_needles(), *secret_forms("tests", filled)]) == []
+    assert found_in(plan.encode(), [*text_needles(), *secret_forms("tests", filled.root)]) == []
     configuration = str(spark.sparkContext.getConf().getAll()).encode()
-    assert found_in(configuration, secret_forms("tests", filled)) == []
+    assert found_in(configuration, secret_forms("tests", filled.root)) == []
 
 
 def test_an_error_inside_a_worker_tells_its_place_and_no_text(spark, filled: Workspace, capfd, monkeypatch):
@@ -156,7 +211,7 @@ def test_an_error_inside_a_worker_tells_its_place_and_no_text(spark, filled: Wor
     assert "tokeniser.py" in str(error.value)
     output = capfd.readouterr()
     everything = (str(error.value) + output.out + output.err).encode()
-    assert found_in(everything, [*text_needles(), *secret_forms("tests", filled)]) == []
+    assert found_in(everything, [*text_needles(), *secret_forms("tests", filled.root)]) == []
     assert not (filled.root / "output").exists()
 
 

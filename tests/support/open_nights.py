@@ -1,9 +1,9 @@
 """Jobs and nights in a session that encrypts nothing and keeps all that it writes to scratch: ``open_nights.py
 DIRECTORY KINDS...``.
 
-The directory's configurations as jobs at debug level, and each of these kinds of nights, first and later. Prints as
-JSON the files of scratch in which a planted word stands, the number of those with a planted id, and what is said of a
-table that has statistics of its texts.
+The directory's configurations as jobs at debug level, each of these kinds of nights, first and later, and a job that
+is killed. Prints as JSON the files of scratch in which a planted word stands, the number of those with a planted id,
+and what is said of a table that has statistics of its texts.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def log_all(root: Path) -> dict[str, str]:
 
 def run_jobs(spark: Any, root: Path) -> None:
     """Run the configurations. The log, in which nights would take long, is off afterwards."""
-    for config in sorted(root.glob("*.yaml")):
+    for config in sorted(root.glob("job-*.yaml")):
         try:
             main(["sanitise", "--config", str(config), "--debug"])
         except SystemExit as end:
@@ -147,6 +147,8 @@ def work() -> None:
         found[kind] = {"words": words, "ids": sum(ID.encode() in content for content in held.values())}
 
     for kind in sys.argv[2:]:
+        if kind == "killed":
+            break
         if kind == "jobs":
             run_jobs(spark, root)
             look(kind)
@@ -163,7 +165,9 @@ def work() -> None:
             config = lambda lake=lake, given=given, **more: lake.config(input=given, **more)
             follow(lake, config, options_of_kind, is_short=kind == "feed")
         look(kind)
-    print(json.dumps(found))
+    print(json.dumps(found), flush=True)
+    if "killed" in sys.argv:
+        main(["sanitise", "--config", str(root / "killed.yaml")])
 
 
 if __name__ == "__main__":
