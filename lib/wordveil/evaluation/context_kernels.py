@@ -99,7 +99,16 @@ def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, cha
     """Keep the words with the largest values above 0, as many as fit; the first among equals."""
     wanted, size, least = len(words), 0, 0.0
     if len(value) > wanted:
-        least = np.partition(value, len(value) - wanted)[len(value) - wanted]
+        # Compiling np.partition takes longer than any of its calls.
+        best = np.zeros(wanted)
+        for candidate in value:
+            place = 0
+            while place < wanted and best[place] < candidate:
+                if place > 0:
+                    best[place - 1] = best[place]
+                best[place] = candidate
+                place += 1
+        least = best[0]
     for entry in range(len(value)):
         if value[entry] > least:
             words[size], chances[size] = who[entry], chance[entry]
