@@ -43,12 +43,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     loops are compiled once.
 
     Each process has one session of Spark, for all files that come to it. pytest-xdist gives the next group to the
-    process that is free. What must not run twice at once, such as a cluster, shares a group over files: ``cluster``.
+    process that is free. What must not run twice at once, such as a cluster, shares a group over files: ``cluster``. So
+    do files that begin with the same release: ``released``.
     """
     files = {item: item.nodeid.partition("::")[0].removesuffix(".py") for item in items}
+    released = {file for item, file in files.items() if "released" in getattr(item, "fixturenames", ())}
     for item, file in files.items():
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(file))
+            item.add_marker(pytest.mark.xdist_group("released" if file in released else file))
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
     folders = {item: file.split("/")[1:2] for item, file in files.items()}
