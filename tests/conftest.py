@@ -15,12 +15,14 @@ if sys.dont_write_bytecode:
     sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / "build" / "bytecode")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from support import lakes
-from support.commands import Commands, keep_signals
-from support.workspaces import SMALL, TRUSTING_JAVA, Command, Workspace, compile_half, compile_loops, delta_jars
-from wordveil.cli.app import main
+# pytest-xdist's first process runs no test, and others wait for it: fixtures import what they need.
+if TYPE_CHECKING:
+    from support.commands import Commands
+    from support.workspaces import Command, Workspace
 
 # Modules and tests live to the end: the garbage collector would look at all of them again and again, for a third of
 # the time that collection takes.
@@ -66,6 +68,8 @@ _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedChe
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session as the job builds it, with Delta and an event log."""
+    from support import lakes
+    from support.workspaces import SMALL, TRUSTING_JAVA, compile_half, compile_loops, delta_jars
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.session import build_session, fetched_s3_jars
     from wordveil.spark.platform.versions import VERSION
@@ -109,6 +113,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """An embedding, a key and a configuration in a directory of their own."""
+    from support.workspaces import Workspace
+
     return Workspace(tmp_path)
 
 
@@ -117,6 +123,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
     """A command in this process: exit code, standard output, standard error. With ``spark`` it works in the session
     that is there.
     """
+    from support.commands import keep_signals
+    from wordveil.cli.app import main
 
     def command(*arguments: object) -> tuple[int, str, str]:
         capsys.readouterr()
@@ -132,5 +140,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
     """The same, held to what every command promises of its output."""
+    from support.commands import Commands, keep_signals
+
     with keep_signals():
         yield Commands(capfd, tmp_path_factory.mktemp("report"))
