@@ -53,8 +53,7 @@ def test_a_night_costs_epsilon_a_text_and_an_edit_as_much_again(spark: Any, work
     lake = Lake(spark, workspace)
     lake.write(corpus())
     config = lake.config(**passages(workspace))
-    made = run_night(config, lambda: spark, run_id="night-1")
-    assert made.publication is not None
+    lake.run(config, run_id="night-1")
     lake.update("id = 'a'", body=" ".join(SECOND[:7]))
     assert " ".join(SECOND[:7]) in [row["body"] for row in lake.rows(lake.input)]
     lake.forget()

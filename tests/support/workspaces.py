@@ -38,8 +38,8 @@ KEY = bytes(range(7, 39)).hex()
 Command = Callable[..., tuple[int, str, str]]
 """Runs a command: exit code, standard output, standard error."""
 SMALL = SHORT_OPTIONS
-TRUSTING_JAVA = f"{SHORT_JAVA} -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-"""Java does not verify the classes that it loads, which takes two seconds of a start."""
+TRUSTING_JAVA = f"{SHORT_JAVA} -XX:MetaspaceSize=256m -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""Java neither verifies the classes that it loads nor collects garbage because of their number."""
 # Spark packs files of a few kilobytes by bytes, the largest first, some to a task.
 _PACKED = {
     "spark.sql.adaptive.enabled": "true",

@@ -15,7 +15,12 @@ def test_tests_of_one_file_run_in_one_process(request: pytest.FixtureRequest):
     """Fixtures of a module are made once, and no session is built for one test."""
     groups = {item: item.get_closest_marker("xdist_group").args[0] for item in request.session.items}
     files = {item: str(item.path.relative_to(ROOT).with_suffix("")) for item in groups}
-    assert {group for item, group in groups.items() if group != files[item]} <= {"cluster", "jax", "airflow", "released"}
+    assert {group for item, group in groups.items() if group != files[item]} <= {
+        "cluster",
+        "jax",
+        "airflow",
+        "released",
+    }
     if "PYTEST_XDIST_WORKER" in os.environ:
         assert all(item.nodeid.rsplit("@", 1)[1] == group for item, group in groups.items())
 
