@@ -129,6 +129,7 @@ def _print_texts(meanings: Sequence[TextMeaning], clusters: int) -> None:
         "keep their subject": [f"{meaning.stays:.1%}" for meaning in meanings],
         "linked on average": [f"{meaning.linked:.2%}" for meaning in meanings],
         "linked at most": [f"{meaning.at_most:.2%}" for meaning in meanings],
+        "counted from": [f"{meaning.counted:,}" for meaning in meanings],
     }
     judged = [meaning.accuracy for meaning in meanings if meaning.accuracy]
     if judged:

@@ -72,7 +72,8 @@ def plan(
             "--rows",
             min=1,
             metavar="N",
-            help="Show the epsilon of a shuffled table whose smallest group has N rows, a number that is public.",
+            help="Show what N records, a public number, give: the least count of a subject that stands out, and the "
+            "epsilon of a shuffled table whose smallest group has N rows.",
         ),
     ] = None,
     has_records: Annotated[
@@ -95,8 +96,9 @@ def plan(
 
     config = call.config
     check_text(text, compare=compare, against=against)
-    if rows and not config.output.shuffle:
-        raise usage_error("--rows", str(rows), "is for a shuffled table. Set output.shuffle, or remove it.")
+    if rows and not (config.output.shuffle or config.mechanism.mechanism.draws_texts):
+        problem = "is for a shuffled table or a mechanism that draws whole texts, and this is neither. Remove it."
+        raise usage_error("--rows", str(rows), problem)
     if config.mechanism.mechanism.draws_texts:
         _refuse_words(config.mechanism.name, compare=compare, against=against)
     find = find_once(config)

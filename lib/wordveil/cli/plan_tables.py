@@ -127,6 +127,9 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
     if plan.table:
         facts |= _promise_facts(plan.table)
+    if plan.counted:
+        least = f"{plan.counted['least']:,} or more of {plan.counted['rows']:,} records had"
+        facts["counted"] = f"a subject that {least} stands out where `wordveil analytics` estimates"
     for scope in plan.fitting | plan.runs_left:
         admits = [f"admits {plan.fitting[scope]:,} {_FITTING[scope]}"] if scope in plan.fitting else []
         lasts = [f"lasts {plan.runs_left[scope]:,} more runs at their mean rate"] if scope in plan.runs_left else []

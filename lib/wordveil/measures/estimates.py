@@ -64,3 +64,13 @@ def estimate_counts(drawn: Int64, response: Response, *, confidence: float = 0.9
     spread = np.sqrt(np.maximum(middle**2 - (excess**2 - z2 * records * base) / gain**2, 0.0))
     low, high = (np.clip(end, 0.0, records) for end in (middle - spread, middle + spread))
     return Estimates(excess / gain, low, high)
+
+
+def find_least_count(response: Response, symbols: int, records: int, *, confidence: float = 0.95) -> int:
+    """Find the count of a symbol from which its estimate usually stands out from none, among all ``symbols``.
+
+    An estimate of no records lies below it, for all symbols together, with probability ``confidence`` (Bonferroni).
+    """
+    z = NormalDist().inv_cdf(1 - (1 - confidence) / (2 * symbols))
+    noise = math.sqrt(records * response.other * (1 - response.other))
+    return math.ceil(z * noise / (response.own - response.other))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wordveil.arrays import Int64
-from wordveil.measures.estimates import Response, estimate_counts
+from wordveil.measures.estimates import Response, estimate_counts, find_least_count
 
 SYMBOLS, RUNS = 17, 2_000
 
@@ -66,3 +66,15 @@ def test_estimates_of_a_group_add_up_to_its_records():
 def test_response_without_a_law_is_refused(epsilon: float, symbols: int):
     with pytest.raises(ValueError, match="Expected at least 2 symbols"):
         Response.of(epsilon, symbols)
+
+
+def test_a_least_count_stands_out_in_half_of_the_tables():
+    response, records = Response.of(6.0, 101), 10_000
+    least = find_least_count(response, 101, records)
+    assert least == 20
+    truth = np.full(101, 100)
+    truth[[0, 1]] = least, 0
+    truth[2] += records - truth.sum()
+    counts = estimate_counts(draw(truth, response, RUNS, seed=3), response).counts
+    assert (counts[:, 1] >= least).mean() < 0.01
+    assert 0.4 < (counts[:, 0] >= least).mean() < 0.6

@@ -15,10 +15,11 @@ from wordveil.assembly.jobs import find_table_terms
 from wordveil.config.load import Config
 from wordveil.config.schema import SparkSection
 from wordveil.errors import BundleError
-from wordveil.evaluation.linkage import LENGTHS, LinkageForecast, LinkageTrials
+from wordveil.evaluation.linkage import CANDIDATES, LENGTHS, LinkageForecast, LinkageTrials
 from wordveil.evaluation.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
+from wordveil.measures.estimates import Response, find_least_count
 from wordveil.measures.recovery import draw_publicly, find_laws
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.mechanisms.inputs import rank_frequencies
@@ -53,7 +54,8 @@ class Plan:
     admits, by scope. ``runs_left``: the number of further runs that each limit lasts at the mean rate so far, if the
     ledger was read. ``unit``: what a token is: a word, or a whole text. ``table``: of a shuffled table the promise, the
     ``least_rows`` of a group that it takes (None: more than any table has), and the ``epsilon_of_rows`` of ``rows``, if
-    given.
+    given. ``counted``: where texts are drawn whole, of so many ``rows`` the ``least`` whose subject stands out from
+    none in an estimate.
     """
 
     release: str
@@ -82,6 +84,7 @@ class Plan:
     runs_left: dict[str, int] = field(default_factory=dict)
     unit: str = DrawnUnit.WORD
     table: dict[str, Any] | None = None
+    counted: dict[str, int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -152,8 +155,16 @@ def make_plan(
         linkage=trials.forecast(_lengths(policy)) if bundle and (trials := find_trials()) else None,
         unit=policy.unit,
         fitting=_count_fitting(config.budget, terms) if terms else {},
+        counted=_plan_counts(terms, bundle.mechanism.responses, rows or CANDIDATES) if terms and bundle else None,
         table=_plan_table(find_table_terms(config.output.shuffle, settings, bundle), rows) if bundle else None,
     )
+
+
+def _plan_counts(terms: ReleaseTerms, symbols: int | None, rows: int) -> dict[str, int] | None:
+    if symbols is None:
+        return None
+    least = find_least_count(Response.of(terms.guarantee.pure, symbols), symbols, rows)
+    return {"rows": rows, "least": least}
 
 
 def _plan_table(terms: TableTerms | None, rows: int | None) -> dict[str, Any] | None:
