@@ -234,7 +234,7 @@ class AnalyticsSettings(SubmitSettings):
     """Settings of ``analytics_on_release``."""
 
     output: str = setting(
-        "", "the directory of the tables terms, topics and subjects, where Spark writes", required=True
+        "", "the directory of the tables terms, topics, subjects and trends, where Spark writes", required=True
     )
     public_key: str = setting(
         "", "the release's public key, from its owner; without it the manifest is checked only with its own key"
@@ -243,6 +243,7 @@ class AnalyticsSettings(SubmitSettings):
     terms: int = setting(10, "how many terms describe a topic")
     min_documents: int = setting(2, "terms in fewer records are left out")
     by: str = setting("", "kept columns in whose groups subjects are estimated, separated by commas")
+    over: str = setting("", "a kept column, such as a week, between whose values subjects are compared")
     delta_jars: str = setting(
         "", "a directory with Delta's jars, if Spark cannot fetch them and `spark_conf` does not name any"
     )
@@ -808,5 +809,6 @@ class AnalyseOperator(PublicTableOperator):
             *("--table", event["table"], "--output", settings.output, "--version", str(event["public_version"])),
             *("--topics", str(settings.topics), "--terms", str(settings.terms)),
             *("--min-documents", str(settings.min_documents), *(("--by", settings.by) if settings.by else ())),
+            *(("--over", settings.over) if settings.over else ()),
             *self.delta_jars_option(settings),
         ]

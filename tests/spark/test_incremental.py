@@ -21,10 +21,11 @@ from wordveil.release.lake_table import LakeTable
 from wordveil.release.manifest import Manifest
 from wordveil.release.verify import verify_table
 from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.release import increments
 from wordveil.spark.release import publish as publishing
+from wordveil.spark.release.increments import Increment, describe_directories, find_increment
 from wordveil.spark.release.maintenance import purge
 from wordveil.spark.release.night import run_night
-from wordveil.spark.release.publish import Increment, describe_directories, find_increment
 from wordveil.spark.release.run import withdraw
 
 DAYS = ["2026-11-20", "a=b c%/ü", None, "{x}[y]", "2026-11-21"]
@@ -91,9 +92,9 @@ def test_increment_condition_names_directories_of_drawn_and_old(lake: Lake, monk
     assert find(("new", "x"), output=settings(lake, partition_by=[]).output) == {"whole"}
     for spare, expected in ((-8, "(`day` = CAST('x' AS string))"), (-7, "added")):
         with monkeypatch.context() as patched:
-            patched.setattr(publishing, "_SPARE_FILES", spare)
+            patched.setattr(increments, "_SPARE_FILES", spare)
             assert find(("new", "x")) == {expected}, "of 5 files, where twice 1 of a task and 5 of days are spared"
-    monkeypatch.setattr(publishing, "_MOST", 1)
+    monkeypatch.setattr(increments, "_MOST", 1)
     assert find(("r00000", "2026-11-20")) != {"whole"}
     assert find(("r00002", "2026-11-22")) == {"whole"}
     assert find(("a", "1"), ("b", "2")) == {"added"}

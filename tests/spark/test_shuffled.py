@@ -17,20 +17,20 @@ import pytest
 from support.intervals import least_chance, most_chance
 from support.releases import DiedError, Lake, read_delta
 from support.workspaces import WORDS, Workspace
-from wordveil.errors import InputError
+from wordveil.errors import InputError, ReleaseError
 from wordveil.measures.estimates import Response, estimate_counts
-from wordveil.release.events import ADDING
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import MANIFEST, verify_table
 from wordveil.spark.analytics import analyse
 from wordveil.spark.platform import delta_table
 from wordveil.spark.platform.versions import from_arrow
+from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.ledger_report import list_tables
 from wordveil.spark.release.maintenance import show
 from wordveil.spark.release.night import Night, run_night
 from wordveil.spark.release.run import withdraw
 from wordveil.spark.sanitise import layout
-from wordveil.spark.sanitise.job import run_sanitise
+from wordveil.spark.sanitise.job import count_groups, run_sanitise
 
 EPSILON, DELTA, LOSS, GROUP = 1.9, 0.01, 2.0, 20
 FIRST, SECOND = WORDS[:20], WORDS[20:40]
@@ -54,7 +54,11 @@ def sections(workspace: Workspace, loss: float = LOSS, **output: Any) -> dict[st
         "encoder": "passages",
     }
     shuffle = {"epsilon": EPSILON, "delta": DELTA, **output.pop("shuffle", {})}
-    return {"mechanism": mechanism, "text": {"profile": "passages"}, "output": {"shuffle": shuffle, **output}}
+    return {
+        "mechanism": mechanism,
+        "text": {"profile": "passages", "refused": "empty"},
+        "output": {"shuffle": shuffle, **output},
+    }
 
 
 def corpus(start: int, count: int, day: str = "d0") -> pa.Table:
@@ -86,6 +90,16 @@ def test_a_shuffled_job_writes_rows_without_ids(spark: Any, workspace: Workspace
     assert report.epsilon_pure == pytest.approx((LOSS, LOSS))
     promised = {(row["privacy"]["table_epsilon"], row["privacy"]["table_delta"]) for row in found}
     assert promised == {(EPSILON, DELTA)}
+
+
+def test_directories_with_like_names_are_groups_of_their_own(spark: Any, workspace: Workspace, tmp_path: Path):
+    """Spark would read "01" and "1" as one number, and 0.0 and -0.0 are equal to it."""
+    rows = pa.concat_tables([corpus(0, 30, "01"), corpus(30, 25, "1")])
+    report = run_sanitise(write_job(workspace, rows, tmp_path / "out", partition_by=["day"]), lambda: spark)
+    assert report.table is not None
+    assert (report.table["groups"], report.table["rows"]) == (2, 25)
+    zeros = from_arrow(spark, pa.table({"day": [0.0] * 3 + [-0.0] * 2}))
+    assert count_groups(zeros, ["day"]) == (2, 2, 5)
 
 
 def test_the_secret_order_is_in_no_plan(spark: Any, monkeypatch: pytest.MonkeyPatch):
@@ -192,13 +206,13 @@ def test_nights_add_rows_once_and_never_change_one(spark: Any, tmp_path: Path, w
     nights.lake.update("id = 'r0001'", who="bob")
     nights.lake.delete("id = 'r0002'")
     nights.lake.update("id = 'r0000'", body=" ".join(SECOND[:7]))
-    nights.lake.write(corpus(100, 3))
+    nights.lake.write(corpus(100, 3, "d1"))
     second = nights.spend("night-2")
     assert second.publication is None
     assert second.decision is not None
     assert [rule.name for rule in second.decision.result.failures] == ["table_epsilon"]
     assert nights.rows() == first
-    nights.lake.write(corpus(200, 30))
+    nights.lake.write(corpus(200, 30, "d1"))
     assert nights.spend("night-3").publication is not None
     assert len(nights.rows()) == 63
     tables = nights.manifest()["tables"]
@@ -215,15 +229,22 @@ def test_nights_add_rows_once_and_never_change_one(spark: Any, tmp_path: Path, w
     public, output = str(nights.lake.public), tmp_path / "analytics"
     with pytest.raises(InputError, match="--by = who: the table has no such kept column"):
         analyse(spark, public, str(output), by=["who"])
-    analysis = analyse(spark, public, str(output), topics=2, by=["day"])
+    analysis = analyse(spark, public, str(output), topics=2, over="day")
     assert sum(row["estimate"] for row in analysis.subjects) == pytest.approx(63)
     drawn = Counter(row["symbols"][0] for row in nights.rows())
     estimates = estimate_counts(np.array([[drawn[symbol] for symbol in range(3)]]), Response.of(LOSS, 3))
     by_symbol = {row["symbol"]: row["estimate"] for row in analysis.subjects}
     assert [by_symbol[symbol] for symbol in range(3)] == pytest.approx(estimates.counts[0].tolist())
     found = read_delta(output / "subjects")
-    assert {(row["day"], row["text_column"], row["records"]) for row in found} == {("d0", 1, 63)}
-    assert {row["symbol"]: row["estimate"] for row in found} == by_symbol
+    assert {(row["day"], row["text_column"], row["records"]) for row in found} == {("d0", 1, 30), ("d1", 1, 33)}
+    sums = [sum(row["estimate"] for row in found if row["symbol"] == symbol) for symbol in range(3)]
+    assert sums == pytest.approx(estimates.counts[0].tolist())
+    shares = {(row["day"], row["symbol"]): row["estimate"] / row["records"] for row in found}
+    trends = {row["symbol"]: row for row in read_delta(output / "trends")}
+    for symbol, row in trends.items():
+        assert (row["day_before"], row["day"]) == ("d0", "d1")
+        assert row["difference"] == pytest.approx(shares["d1", symbol] - shares["d0", symbol])
+    assert len(trends) == 3
     assert all(row["low_of_all"] <= row["low"] <= row["high"] <= row["high_of_all"] for row in found)
 
 
@@ -234,6 +255,7 @@ STEPS = ("adding", "table", "create public table", "public table")
 def test_a_publication_that_dies_adds_its_rows_once(
     spark: Any, tmp_path: Path, workspace: Workspace, step: str, monkeypatch: pytest.MonkeyPatch
 ):
+    """What it has written is signed. If it has written nothing, a record may still be withdrawn."""
     nights = Nights(spark, Workspace(tmp_path), workspace)
     nights.lake.write(corpus(0, 30))
 
@@ -245,24 +267,36 @@ def test_a_publication_that_dies_adds_its_rows_once(
         context.setattr(delta_table, "after_commit", die)
         with pytest.raises(DiedError):
             nights.spend("night-1")
+    withdraw(nights.config, lambda: spark, ["r0003"])
     nights.lake.write(corpus(100, 25))
     assert nights.spend("night-2").publication is not None
-    # What was begun is finished by itself; the other rows are a publication of their own.
     assert nights.spend("night-3").publication is not None
-    assert [(table["records"], table["rows"]) for table in nights.manifest()["tables"]] == [(30, 30), (25, 25)]
-    assert len(nights.rows()) == 55
-    events = [row["event"] for row in nights.lake.rows(nights.lake.home / "journal")]
-    assert events.count(ADDING) == 2
+    tables = [(table["records"], table["rows"]) for table in nights.manifest()["tables"]]
+    assert tables == ([(30, 30), (25, 25)] if step == STEPS[-1] else [(54, 54)])
+    assert len(nights.rows()) == sum(records for records, _ in tables)
     verify_table(LakeTable(str(nights.lake.public)))
 
 
-def test_a_withdrawn_record_stays_in_a_shuffled_table(spark: Any, tmp_path: Path, workspace: Workspace):
+def test_a_table_that_was_moved_away_is_written_without_rows_that_wait(
+    spark: Any, tmp_path: Path, workspace: Workspace
+):
     nights = Nights(spark, Workspace(tmp_path), workspace)
     nights.lake.write(corpus(0, 30))
     nights.spend("night-1")
     withdraw(nights.config, lambda: spark, ["r0003"])
-    nights.lake.write(corpus(100, 30))
-    nights.spend("night-2")
-    assert len(nights.rows()) == 60, "to remove one row would show which one it was"
+    nights.lake.write(corpus(100, 3))
+    assert nights.spend("night-2").publication is None
+    assert len(nights.rows()) == 30, "to remove one row would show which one it was"
     shown = show(nights.config.home, lambda: spark)["withdrawn"]
     assert (shown["records"], shown["in_public_table"], shown["gone"]) == (1, 1, False)
+    first = nights.manifest()["tables"][0]["epsilon"]
+    nights.lake.public.rename(tmp_path / "former")
+    assert nights.spend("night-3").publication is not None
+    # Whoever has the former table would see the three rows that wait alone.
+    (table,) = nights.manifest()["tables"]
+    assert (len(nights.rows()), table["records"]) == (29, 29)
+    assert table["epsilon"] >= first
+    verify_table(LakeTable(str(nights.lake.public)))
+    plain = nights.lake.config(input={"author": "who"}, **{**sections(workspace), "output": {}})
+    with pytest.raises(ReleaseError, match=r"is without output\.shuffle, and its first run was with it"):
+        run_gate(plain, lambda: spark)

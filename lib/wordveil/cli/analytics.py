@@ -24,7 +24,7 @@ def analytics(
             "-o",
             metavar="PATH",
             callback=absolute_path,
-            help="The directory for the tables terms, topics and subjects. Existing ones are replaced.",
+            help="The directory for the tables terms, topics, subjects and trends. Existing ones are replaced.",
         ),
     ],
     version: Annotated[
@@ -43,6 +43,12 @@ def analytics(
             "--by",
             metavar="COLUMN,...",
             help="Estimate subjects in each group of these kept columns, where texts were drawn whole.",
+        ),
+    ] = None,
+    over: Annotated[
+        str | None,
+        Option(
+            "--over", metavar="COLUMN", help="Also compare the groups of each value of this kept column with the next."
         ),
     ] = None,
     jars: JarsOption = None,
@@ -70,6 +76,7 @@ def analytics(
             min_documents=min_documents,
             stop_words=load_stop_words("english"),
             by=by.split(",") if by else (),
+            over=over,
             progress=progress,
         )
     facts = {

@@ -36,7 +36,7 @@ from wordveil.records.paths import read_path
 from wordveil.records.schema import SYMBOLS
 from wordveil.release.budgets import STALE, ReleaseFacts, find_budget_faults
 from wordveil.release.rules import find_gate_faults, output_exposes
-from wordveil.text.choices import DrawnUnit, Length, OtherLanguage, Slots
+from wordveil.text.choices import DrawnUnit, Length, OtherLanguage, Refused, Slots
 from wordveil.text.draft import DraftPolicy
 from wordveil.text.policy import TextPolicy, find_context_faults, find_policy_faults
 
@@ -205,6 +205,16 @@ def _shuffle_faults(mechanism: type[Mechanism[Any]], sections: Sections, shuffle
                 "shuffle the rows adds nothing. Set less; below 1 is usual for published tables."
             )
             yield Fault(f"{where}.epsilon", f"{shuffle.epsilon:g}", problem)
+        if chosen.refused != Refused.EMPTY or source.shown:
+            problem = (
+                "a record that is refused for its text is missing from the table, which no order hides. Set "
+                "text.refused: empty, and read a format whose rows cannot be malformed, such as Parquet."
+            )
+            yield Fault(where, "", problem)
+    rules = ("min_records", "max_empty_rate", "min_distinct_words", "max_stale_rate")
+    for name in (name for name in rules if sections.gate and getattr(sections.gate, name) is not None):
+        problem = "is measured on draws that the table does not show, such as withdrawn ones. Remove it."
+        yield Fault(f"gate.{name}", "", problem)
     if sections.budgets and sections.budgets.on_exceeded == "keep_last":
         problem = (
             "keep_last marks rows of edited records, and output.shuffle draws a record once. Set quarantine or fail."

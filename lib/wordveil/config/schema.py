@@ -295,11 +295,11 @@ class ShuffleSection(Section):
     Neither number has a default.
     """
 
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    epsilon: Annotated[float, Field(ge=0.001, allow_inf_nan=False)]
     """The epsilon of the table for each record, in nats, less than the loss of its own draw. From it follows the least
     number of rows of a group of equal kept columns (``wordveil plan`` prints it).
     """
-    delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+    delta: Annotated[float, Field(ge=1e-30, lt=1, allow_inf_nan=False)]
     """The delta of the table, far below one over its number of rows."""
 
 

@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from wordveil.arrays import Float64, Int64
+from wordveil.arrays import Bool, Float64, Int64
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,43 @@ def estimate_counts(drawn: Int64, response: Response, *, confidence: float = 0.9
     spread = np.sqrt(np.maximum(middle**2 - (excess**2 - z2 * records * base) / gain**2, 0.0))
     low, high = (np.clip(end, 0.0, records) for end in (middle - spread, middle + spread))
     return Estimates(excess / gain, low, high)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes of the shares of symbols between two groups of records, ``(pairs, symbols)``.
+
+    ``differences``: later less earlier, float64. ``low``, ``high``: an interval of each. ``are_real``: bool, the
+    changes that are more than noise, of which a share is false discoveries.
+    """
+
+    differences: Float64
+    low: Float64
+    high: Float64
+    are_real: Bool
+
+
+def compare_shares(before: Int64, after: Int64, response: Response, *, confidence: float = 0.95) -> Changes:
+    """Estimate how the share of each symbol changed, from drawn counts of both groups: int64 ``(pairs, symbols)``.
+
+    ``1 - confidence`` is the false discovery rate of ``are_real`` over all pairs and symbols (Benjamini, Hochberg
+    1995). The records of a group are those that it has, and no sample: only the draws are noise.
+    """
+    from scipy.stats import false_discovery_control, norm  # takes a second to load
+
+    shares, variances = [], []
+    for drawn in (before, after):
+        records = np.maximum(drawn.sum(axis=1, keepdims=True), 1)
+        counts = estimate_counts(drawn, response).counts
+        had = np.clip(counts, 0, records)
+        spread = had * response.own * (1 - response.own) + (records - had) * response.other * (1 - response.other)
+        shares.append(counts / records)
+        variances.append(spread / ((response.own - response.other) * records) ** 2)
+    differences, deviations = shares[1] - shares[0], np.sqrt(variances[0] + variances[1])
+    false = false_discovery_control(2 * norm.sf(np.abs(differences) / deviations), axis=None)
+    width = norm.isf((1 - confidence) / 2) * deviations
+    are_real = false.reshape(differences.shape) <= 1 - confidence
+    return Changes(differences, differences - width, differences + width, are_real)
 
 
 def find_least_count(response: Response, symbols: int, records: int, *, confidence: float = 0.95) -> int:

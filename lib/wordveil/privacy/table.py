@@ -41,7 +41,7 @@ class TablePrivacy:
         """Return whether ``epsilon`` follows from the other figures, with a delta below one over the records."""
         terms = TableTerms(self.local_epsilon, self.symbols, self.epsilon, self.delta)
         is_counted = self.rows >= 1 and self.groups >= 1 and self.rows * self.groups <= self.records
-        is_counted &= 0 < self.delta * self.records < 1
+        is_counted &= 0 < self.delta * self.records < 1 and self.local_epsilon > 0
         try:
             return is_counted and (self.epsilon >= self.local_epsilon or terms.holds_for(self.rows))
         except ValueError:  # no figures of a table
@@ -67,7 +67,10 @@ class TableTerms:
         return bound + rows * _TIE <= self.delta
 
     def find_least_rows(self) -> int | None:
-        """Find the smallest group for which the promise holds, to a hundredth; None beyond :data:`MOST_ROWS`."""
+        """Find the smallest group for which the promise holds, to a hundredth.
+
+        Return None beyond :data:`MOST_ROWS`, and where delta is not below one over so many rows.
+        """
         guess = self.local_epsilon + math.log(-math.log(self.delta)) - 2 * math.log(self.epsilon)
         high = max(1, round(math.exp(min(guess, math.log(MOST_ROWS)))))
         while not self.holds_for(high):
@@ -81,7 +84,7 @@ class TableTerms:
             middle = round(math.sqrt(low * high)) if low else high // 2
             middle = min(max(middle, low + 1), high - 1)
             low, high = (low, middle) if self.holds_for(middle) else (middle, high)
-        return high
+        return high if high * self.delta < 1 else None
 
     def measure(self, rows: int, groups: int = 1, records: int | None = None) -> TablePrivacy:
         """Compute what a table is whose smallest group has so many rows. ``records``: all rows; by default those."""

@@ -6,30 +6,26 @@ symbols, the law that the column ``privacy`` names and the meaning of symbols in
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from pyspark.ml.clustering import LDA, LDAModel
 from pyspark.ml.feature import CountVectorizer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from wordveil.errors import InputError, usage_error
-from wordveil.measures.estimates import Response, estimate_counts
 from wordveil.records.schema import SYMBOLS
-from wordveil.release.verify import MANIFEST
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
-from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.versions import parse_schema
+from wordveil.spark.subjects import Subjects, read_meanings
 
-TERMS, TOPICS, SUBJECTS = "terms", "topics", "subjects"
+TERMS, TOPICS, SUBJECTS, TRENDS = "terms", "topics", "subjects", "trends"
 """Names of the tables in the output's directory."""
 _WORD = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*"
 _VOCABULARY = 10_000
@@ -75,6 +71,7 @@ def analyse(
     min_documents: int = 2,
     stop_words: Sequence[str] = (),
     by: Sequence[str] = (),
+    over: str | None = None,
     progress: Callable[[str], None] = ignore,
 ) -> Analysis:
     """Count the terms of a published table, find its topics, and write both as Delta tables.
@@ -82,7 +79,8 @@ def analyse(
     Latent Dirichlet allocation finds the topics. ``version``: the table's version to read, by default the latest.
     ``text``: its column of text. ``topics``: the number of topics; ``shown``: the number of terms that describe each.
     ``min_documents``: terms of fewer documents are left out. ``by``: kept columns in whose groups subjects are counted.
-    Each table is replaced in one commit.
+    ``over``: a kept column, such as a week, between whose values in order subjects are compared. Each table is replaced
+    in one commit.
 
     Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
     """
@@ -95,12 +93,13 @@ def analyse(
         rows = store.read(chosen)
     if text not in rows.columns:
         raise InputError(f"--text = {text}: the table has no such column. It has: {', '.join(rows.columns)}.")
-    if unknown := [name for name in by if name not in rows.columns or name in (text, SYMBOLS, "privacy")]:
+    groups = (*by, *([over] if over and over not in by else ()))
+    if unknown := [name for name in groups if name not in rows.columns or name in (text, SYMBOLS, "privacy")]:
         raise InputError(f"--by = {unknown[0]}: the table has no such kept column. It has: {', '.join(rows.columns)}.")
-    meanings = _read_meanings(spark, table) if SYMBOLS in rows.columns else []
-    if by and not meanings:
+    meanings = read_meanings(spark, table) if SYMBOLS in rows.columns else []
+    if groups and not meanings:
         raise InputError(
-            f"--by = {', '.join(by)}: groups the subjects of texts that were drawn whole, and the manifest of this "
+            f"--by = {', '.join(groups)}: groups the subjects of texts that were drawn whole, and the manifest of this "
             "table names none. Remove it."
         )
     progress("counting terms")
@@ -125,74 +124,15 @@ def analyse(
             subjects: tuple[dict[str, Any], ...] = ()
             if meanings:
                 progress("estimating subjects")
-                subjects = _estimate_subjects(rows, f"{output}/{SUBJECTS}", chosen, by, meanings)
+                found = Subjects.count(rows, groups, meanings)
+                _replace_table(spark, f"{output}/{SUBJECTS}", *found.list_rows(chosen))
+                if over:
+                    _replace_table(spark, f"{output}/{TRENDS}", *found.list_trends(chosen, over))
+                subjects = found.sum_up()
         finally:
             words.unpersist()
     shown_topics = tuple(tuple(term for term, _ in topic) for topic in weighed)
     return Analysis(table, chosen, output, records, documents, kept, total, shown_topics, subjects)
-
-
-def _read_meanings(spark: SparkSession, table: str) -> list[dict[str, str]]:
-    """Read from the manifest what symbols stand for, by number: passage and keywords."""
-    file = Files(spark, f"{table}/{MANIFEST}")
-    found: list[dict[str, str]] = json.loads(file.read())["manifest"].get("topics", []) if file.exists() else []
-    return found
-
-
-def _estimate_subjects(
-    rows: DataFrame, path: str, version: int, by: Sequence[str], meanings: Sequence[dict[str, str]]
-) -> tuple[dict[str, Any], ...]:
-    """Write how many records had each subject, by group and text column, and return the sums over all groups."""
-    paid = rows.select("privacy.epsilon").distinct().limit(2).collect()
-    if len(paid) != 1:
-        raise InputError(f"--table: its rows were drawn with {len(paid)} epsilons, and estimates need one law.")
-    response, size = Response.of(paid[0].epsilon, len(meanings)), len(meanings)
-    drawn = rows.select(*map(column, by), F.posexplode(SYMBOLS).alias("__text", "__symbol"))
-    counted = drawn.groupBy(*map(column, by), "__text", "__symbol").count().collect()
-    groups: dict[tuple[Any, ...], int] = {}
-    for row in counted:
-        groups.setdefault(tuple(row)[:-2], len(groups))
-    counts = np.zeros((len(groups), size), np.int64)
-    for row in counted:
-        counts[groups[tuple(row)[:-2]], row["__symbol"]] = row["count"]
-    alone, together = (estimate_counts(counts, response, together=number) for number in (1, max(counts.size, 1)))
-    records = counts.sum(axis=1)
-    values = [
-        (
-            *(version, *group[:-1], group[-1] + 1, symbol, meanings[symbol]["keywords"], meanings[symbol]["passage"]),
-            *(int(records[place]), int(counts[place, symbol])),
-            *(float(found[place, symbol]) for found in (alone.counts, alone.low, alone.high)),
-            *(float(found[place, symbol]) for found in (together.low, together.high)),
-        )
-        for group, place in groups.items()
-        for symbol in range(size)
-    ]
-    schema = StructType(
-        [
-            StructField("public_version", LongType()),
-            *(StructField(name, rows.schema[name].dataType) for name in by),
-            *(StructField(name, IntegerType()) for name in ("text_column", "symbol")),
-            *(StructField(name, StringType()) for name in ("keywords", "passage")),
-            *(StructField(name, LongType()) for name in ("records", "drawn")),
-            *(StructField(name, DoubleType()) for name in ("estimate", "low", "high", "low_of_all", "high_of_all")),
-        ]
-    )
-    store = DeltaTable(rows.sparkSession, path, "table of analytics")
-    store.create(schema)
-    store.replace(rows.sparkSession.createDataFrame(values, schema).coalesce(1))
-    whole = counts.sum(axis=0, keepdims=True)
-    found = estimate_counts(whole, response)
-    return tuple(
-        {
-            "symbol": symbol,
-            "keywords": meanings[symbol]["keywords"],
-            "drawn": int(whole[0, symbol]),
-            "estimate": float(found.counts[0, symbol]),
-            "low": float(found.low[0, symbol]),
-            "high": float(found.high[0, symbol]),
-        }
-        for symbol in np.argsort(-found.counts[0], kind="stable").tolist()
-    )
 
 
 def _check_output(table: str, output: str) -> None:
@@ -237,6 +177,14 @@ def _find_topics(words: DataFrame, min_documents: int, topics: int, shown: int) 
 
 
 def _replace(spark: SparkSession, path: str, rows: DataFrame, schema: str) -> None:
+    _replace_rows(spark, path, rows, parse_schema(schema))
+
+
+def _replace_table(spark: SparkSession, path: str, values: list[tuple[Any, ...]], schema: StructType) -> None:
+    _replace_rows(spark, path, spark.createDataFrame(values, schema), schema)
+
+
+def _replace_rows(spark: SparkSession, path: str, rows: DataFrame, schema: StructType) -> None:
     store = DeltaTable(spark, path, "table of analytics")
-    store.create(parse_schema(schema))
+    store.create(schema)
     store.replace(rows.coalesce(1))

@@ -392,13 +392,14 @@ def test_column_called_stale_contradicts_a_release_adding_one():
 
 SHUFFLED: dict[str, Any] = {
     "mechanism": {"name": "passages", "embedding": "demo", "epsilon": 5.0, "passages": "wordnet", "clusters": 37},
-    "text": {"profile": "passages"},
+    "text": {"profile": "passages", "refused": "empty"},
     "output": {"path": "/lake/out", "public_only": True, "shuffle": {"epsilon": 0.5, "delta": 1e-8}},
 }
 
 
 def shuffled(**sections: dict[str, Any]) -> dict[str, Any]:
-    made = {name: {**SHUFFLED.get(name, {}), **sections.get(name, {})} for name in {**SHUFFLED, **sections}}
+    shared = {**SHUFFLED, "input": base()["input"]}
+    made = {name: {**shared.get(name, {}), **sections.get(name, {})} for name in {**shared, **sections}}
     made["mechanism"]["public"] = True
     return {**base(), **made}
 
@@ -411,6 +412,9 @@ def shuffled(**sections: dict[str, Any]) -> dict[str, Any]:
         ({"output": {"shuffle": {"delta": 1e-8}}}, "output.shuffle.epsilon: is required"),
         ({"output": {"shuffle": {"epsilon": 0.5, "delta": 1.0}}}, "output.shuffle.delta = 1.0: should be less than 1"),
         ({"output": {"shuffle": {"epsilon": 5.0, "delta": 1e-8}}}, "is not below 5, the loss of a record's own draws"),
+        ({"text": {"refused": "quarantine"}}, "a record that is refused for its text is missing from the table"),
+        ({"input": {"format": "csv"}}, "a record that is refused for its text is missing from the table"),
+        ({"gate": {"min_records": 10}}, "gate.min_records: is measured on draws that the table does not show"),
         (
             {"mechanism": {"name": "exponential", "epsilon": 1.0, "passages": None}},
             "needs a mechanism with one pure loss",

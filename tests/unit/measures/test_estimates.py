@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wordveil.arrays import Int64
-from wordveil.measures.estimates import Response, estimate_counts, find_least_count
+from wordveil.measures.estimates import Response, compare_shares, estimate_counts, find_least_count
 
 SYMBOLS, RUNS = 17, 2_000
 
@@ -78,3 +78,21 @@ def test_a_least_count_stands_out_in_half_of_the_tables():
     counts = estimate_counts(draw(truth, response, RUNS, seed=3), response).counts
     assert (counts[:, 1] >= least).mean() < 0.01
     assert 0.4 < (counts[:, 0] >= least).mean() < 0.6
+
+
+def test_changes_that_are_more_than_noise_are_told_from_others():
+    response, records = Response.of(4.0, SYMBOLS), 20_000
+    first = make_truth(records)
+    second = first.copy()
+    second[[1, 5]] += 600, -600
+    before, after = draw(first, response, RUNS, seed=1), draw(second, response, RUNS, seed=2)
+    found = compare_shares(before, after, response)
+    truth = (second - first) / records
+    covered = (found.low <= truth) & (truth <= found.high)
+    assert 0.93 < covered.mean() < 0.97
+    real = truth != 0
+    told = found.are_real
+    assert told[:, real].mean() > 0.95
+    assert (told[:, ~real].sum() / told.sum()) < 0.07
+    none = compare_shares(before, draw(first, response, RUNS, seed=3), response)
+    assert none.are_real.mean() < 0.001

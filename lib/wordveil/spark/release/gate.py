@@ -26,7 +26,7 @@ from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import join_texts
-from wordveil.spark.release.shuffled import make_terms, measure_waiting
+from wordveil.spark.release.shuffled import make_terms, measure_waiting, require_kind
 from wordveil.spark.release.tables import Release, open_release
 
 _LOGGER = logging.getLogger(__name__)
@@ -91,6 +91,7 @@ def gate_release(
         journal = release.journal
         journal.require_no_open_runs()
         journal.require_live()
+        require_kind(release)
         version = release.draws.version()
         progress("measuring")
         rows = release.newest_rows(version)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial, reduce
 from importlib.metadata import PackageNotFoundError
@@ -22,14 +22,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # noqa: N812
-from pyspark.sql.types import BooleanType, DateType, IntegralType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from wordveil.assembly.bundles import PublishedFacts, find_facts
 from wordveil.config.load import Config
-from wordveil.config.schema import OutputSection, ReleaseHome
+from wordveil.config.schema import ReleaseHome
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
-from wordveil.privacy.relations import Exposure, column_exposure
+from wordveil.privacy.relations import column_exposure
 from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED, is_internal
@@ -39,134 +39,33 @@ from wordveil.release.layout import SEQ_COLUMN
 from wordveil.release.manifest import Manifest, Snapshot, gate_entries, open_document, sign
 from wordveil.release.published_log import PROPERTIES
 from wordveil.release.rules import GateResult, GateRules
-from wordveil.release.verify import MANIFEST, compare_with, find_leftovers, hash_text, summarise
+from wordveil.release.verify import MANIFEST, compare_with, find_leftovers, hash_text
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import describe_cause, job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
+from wordveil.spark.release.increments import Increment, find_increment, is_as_signed
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.latest import filter_by_ids
 from wordveil.spark.release.shuffled import (
     Addition,
     add_rows,
+    find_former,
     find_unfinished,
     find_waiting,
     hide_ids,
     make_terms,
-    published_until,
+    plan_addition,
+    require_kind,
+    sum_up,
 )
 from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.release.verify import SparkTable
-from wordveil.spark.sanitise.layout import TASK_ROWS, arrange_rows
+from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.text.policy import TextPolicy
 
 _LOGGER = logging.getLogger(__name__)
-# The condition names each directory. If more have changed, the whole table is written.
-_MOST = 1000
-# Values of these types are the same after a cast to text and back. Timestamps are not when clocks are set back.
-_EXACT = (StringType, DateType, IntegralType, BooleanType)
-# Texts that SQL keeps as they are in quotes: "$" may begin a variable. Delta writes an empty text as null.
-_PLAIN = re.compile(r"[^'\\$\x00-\x1f]+")
-# Records are added until there are so many files more than twice those of a table that is written at once.
-_SPARE_FILES = 50
-
-
-@dataclass(frozen=True)
-class Increment:
-    """Increment that a publication writes, while other files stay.
-
-    ``where``: the directories whose rows are replaced, as a condition in SQL. None: the rows drawn since the last
-    publication are added, and none is replaced.
-    """
-
-    where: str | None = None
-
-
-def find_increment(
-    drawn: DataFrame, name: str, published: DataFrame, public: DeltaTable, signed: Manifest, output: OutputSection
-) -> Increment | None:
-    """Find what has to be written after the publication of the manifest ``signed``; None: the whole table.
-
-    ``drawn``: the draws since. ``name``: the id column. ``published``: the rows to publish. ``public``: the public
-    table. Directories are replaced in which a record was drawn, or stood before it was drawn again.
-    """
-    # Rewriting a single-task table is faster than searching it.
-    if not output.partition_by and signed.snapshot.records <= TASK_ROWS:
-        return None
-    if not _is_as_signed(public, signed, output):
-        return None
-    standing = public.read()
-    was, now = ({field.name: field.dataType.simpleString() for field in of.schema} for of in (standing, published))
-    if was != now:
-        return None
-    stood = filter_by_ids(standing, name, drawn.where(column(name).isNotNull()).select(column(name).alias("__id")))
-    directories: set[tuple[str | None, ...]] = {()}
-    if output.partition_by:
-        places = [column(of).cast("string").alias(f"__{place}") for place, of in enumerate(output.partition_by)]
-        now_in = drawn.where(f"status = '{RELEASED}'").select(*places, F.lit(True).alias("__new"))
-        found = now_in.union(stood.select(*places, F.lit(False))).distinct().limit(2 * _MOST + 1).collect()
-        directories = {tuple(row)[:-1] for row in found}
-        is_new = len(found) <= 2 * _MOST and all(row["__new"] for row in found)
-    else:  # where many stood, one is found in the first files
-        is_new = stood.isEmpty()
-    if is_new and not _is_crowded(signed.snapshot, output):
-        return Increment()
-    fields = [standing.schema[name] for name in output.partition_by]
-    where = describe_directories(fields, directories, signed.snapshot)
-    return Increment(where) if where else None
-
-
-def describe_directories(
-    fields: Sequence[StructField], directories: Collection[tuple[str | None, ...]], signed: Snapshot
-) -> str | None:
-    """Write ``directories`` as SQL. Return None if that is impossible, or no ``signed`` file would stay."""
-    texts = (value for directory in directories for value in directory if value is not None)
-    if len(directories) > _MOST or not all(map(_PLAIN.fullmatch, texts)):
-        return None
-    if any(not isinstance(field.dataType, _EXACT) for field in fields):
-        return None
-    if {tuple(file.partition[field.name] for field in fields) for file in signed.files} <= set(directories):
-        return None
-    return " OR ".join(_name_directory(fields, directory) for directory in directories)
-
-
-def _is_crowded(signed: Snapshot, output: OutputSection) -> bool:
-    """Return whether publications have added so many files that some should be written again."""
-    rows_a_file = min(TASK_ROWS, output.records_per_file or TASK_ROWS)
-    directories = {tuple(file.partition.values()) for file in signed.files}
-    at_once = -(-signed.records // rows_a_file) + len(directories)
-    return len(signed.files) > 2 * at_once + _SPARE_FILES
-
-
-def _is_as_signed(public: DeltaTable, signed: Manifest, output: OutputSection) -> bool:
-    """Return whether files of the public table may stay: they are as signed, and arranged as ``output`` requires.
-
-    Delta may have added versions without a change, such as those of a VACUUM.
-    """
-    before = signed.snapshot
-    if tuple(output.partition_by) != before.partition_by:
-        return False
-    if output.order == "hashed" and Exposure.LAYOUT in signed.exposes:
-        return False
-    digests = {file.path: file.sha256 for file in before.files}
-    with suppress(ReleaseError):  # somebody has made it a table that not all readers know
-        version = public.version()
-        log = summarise(SparkTable(public).read_log(version).states[version])
-        files = tuple(file._replace(sha256=digests.get(file.path, "")) for file in log.files)
-        return replace(log, files=files, records=before.records) == before
-    return False
-
-
-def _name_directory(fields: Sequence[StructField], values: Sequence[str | None]) -> str:
-    same = []
-    for field, value in zip(fields, values, strict=True):
-        wanted = "IS NULL" if value is None else f"= CAST('{value}' AS {field.dataType.simpleString()})"
-        same.append(f"`{field.name}` {wanted}")
-    return f"({' AND '.join(same)})"
-
-
 _SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptography")
 _OUTCOME = "what was published before is unchanged"
 _MOVE = "Move its directory away and publish again: this writes the table again from the draws."
@@ -221,55 +120,56 @@ def publish_release(
         journal.require_no_open_runs()
         journal.require_live()
         journal.check_key(key)
+        require_kind(release)
         _require_plain(release.public)
         unfinished = find_unfinished(release) if output.shuffle else None
-        gate = journal.events[unfinished.gate - 1] if unfinished else _find_passed_gate(release, rules.digest)
+        gate = journal.events[unfinished[0].gate - 1] if unfinished else _find_passed_gate(release, rules.digest)
         progress("publishing")
-        version = int(gate.body["draws_version"])
+        # Draws of a publication that was killed may have been purged since.
+        version = release.draws.version() if unfinished else int(gate.body["draws_version"])
         shown = published_exposes(settings.shown, journal)
         signing_key = key.signing_key(name)
         public_key = encode_public_key(signing_key)
         last = journal.latest(PUBLISHED)
-        signed = _find_signed(release, last, shown, public_key)
+        signed = _find_signed(release, last, None if output.shuffle else shown, public_key)
         if output.public_table:
             _check_name(release, output.public_table)
         facts = release.count_rows(version, settings.columns)
         facts_of = find(journal.intents()[0].terms.fixed["mechanism_fingerprint"])
-        publication = unfinished.publication if unfinished else _next_publication(release, public_key)
-        seq, expected = facts.seq or 0, facts.released
-        tables: tuple[TablePrivacy, ...] = ()
+        publication = unfinished[0].publication if unfinished else _next_publication(release, public_key)
         if output.shuffle:
-            since = published_until(release, last)
-            addition = unfinished or Addition(publication, version, gate.seq, since, release.public.version())
             terms = make_terms(output.shuffle, facts.pure, settings, facts_of)
-            written, snapshot, tables = _add_to_table(release, addition, signed, shown, terms, settings.kept)
-            seq, expected = max(seq, addition.since), sum(table.records for table in tables)
+            if unfinished is None:
+                addition = plan_addition(release, publication, gate, facts.seq or 0)
+                unfinished = _add_to_table(release, addition, signed, shown, terms, settings.kept)
+            made = _sign_addition(release, *unfinished, signed, last)
         elif signed and signed.draws_version == version:
             _require_unchanged(release.public, signed)
             _register(release.public, output.public_table)
-            written, snapshot = signed.public_version, signed.snapshot
+            made = _Written(signed.public_version, signed.snapshot, facts.released, facts.seq or 0)
         else:
             seed, until = key.for_release(name).layout_seed, last.body.get("seq") if last else None
-            written, snapshot = _write_table(release, version, facts.released, shown, seed, signed, until)
+            written = _write_table(release, version, facts.released, shown, seed, signed, until)
+            made = _Written(*written, facts.released, facts.seq or 0)
         progress("signing")
-        if snapshot.records != expected:
+        if made.snapshot.records != made.expected:
             raise ReleaseError(
-                f"public table {release.public.path}: version {written} lacks files, or has other rows than the draws. "
-                f"{_MOVE}"
+                f"public table {release.public.path}: version {made.version} lacks files, or has other rows than the "
+                f"draws. {_MOVE}"
             )
         manifest = Manifest(
             **_describe_release(facts, journal, gate, settings.policy, key, shown),
             release=name,
             publication=publication,
-            public_version=written,
+            public_version=made.version,
             rules=gate.body["rules"],
             software=software_versions(release.spark.version),
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-            snapshot=snapshot,
+            snapshot=made.snapshot,
             recovery=facts_of.recovery,
             writers=output.writers,
             topics=facts_of.topics,
-            tables=tables,
+            tables=made.tables,
         )
         document = sign(manifest, signing_key)
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
@@ -279,13 +179,14 @@ def publish_release(
         body = {
             "publication": publication,
             "draws_version": version,
-            "public_version": written,
-            "records": snapshot.records,
+            "public_version": made.version,
+            "records": made.snapshot.records,
             "exposes": list(shown),
-            "seq": seq,
+            "seq": made.seq,
+            **({"table": asdict(made.total)} if made.total else {}),
         }
         journal.add(PUBLISHED, "", lambda _: body)
-        _LOGGER.debug("published %d records as publication %d, version %d", snapshot.records, publication, written)
+        _LOGGER.debug("published %d records as publication %d, version %d", made.expected, publication, made.version)
     return Publication(release.public.path, manifest_path, hash_text(text), document)
 
 
@@ -353,6 +254,22 @@ def _write_table(
     return written, SparkTable(public).describe(written, signed.snapshot.files)
 
 
+@dataclass(frozen=True)
+class _Written:
+    """Public table as it was written.
+
+    ``expected``: the number of its rows by the draws. ``seq``: the last run whose rows it has. ``tables``: of a
+    shuffled release, as in the manifest; ``total``: what all publications are for a record.
+    """
+
+    version: int
+    snapshot: Snapshot
+    expected: int
+    seq: int
+    tables: tuple[TablePrivacy, ...] = ()
+    total: TablePrivacy | None = None
+
+
 def _add_to_table(
     release: Release,
     addition: Addition,
@@ -360,22 +277,23 @@ def _add_to_table(
     shown: tuple[str, ...],
     terms: TableTerms,
     kept: Sequence[str],
-) -> tuple[int, Snapshot, tuple[TablePrivacy, ...]]:
-    """Add rows to a shuffled table; return its version, its snapshot and what each addition is for its records.
+) -> tuple[Addition, int]:
+    """Add rows to a shuffled table, if there are any; return what they are for their records, and its version.
 
-    Raises :class:`ReleaseError` if the table is not the one that was ``signed`` and has no rows of this addition.
+    Raises :class:`ReleaseError` if rows would be added to a table that is not the one that was ``signed``.
     """
     public, output = release.public, release.home.output
-    before = signed if addition.since else None
-    is_begun = find_unfinished(release) is not None
-    if addition.since and (before is None or not (is_begun or _is_as_signed(public, before, output))):
-        raise ReleaseError(f"public table {public.path}: is not as it was signed. Rows are not added to it. {_MOVE}")
-    rows = find_waiting(release, addition.draws_version, addition.since)
+    if addition.since and (signed is None or not is_as_signed(public, signed, output)):
+        raise ReleaseError(
+            f"public table {public.path}: is not as it was signed, or output.partition_by has changed. No rows are "
+            f"added to it. {_MOVE}"
+        )
+    rows = find_waiting(release, addition.draws_version, addition.since, addition.until)
     if rows.isEmpty():
-        if before is None:
+        if signed is None:
             raise ReleaseError(f"release {release.name}: no record was released, so there is nothing to publish.")
         _register(public, output.public_table)
-        return before.public_version, before.snapshot, before.tables
+        return addition, signed.public_version
 
     def prepare(waiting: DataFrame) -> DataFrame:
         made = _make_public(waiting, release.journal, shown)
@@ -385,12 +303,26 @@ def _add_to_table(
         _register(public, output.public_table)
         return made
 
-    written, privacy = add_rows(release, addition, rows, kept, terms, prepare)
-    if before and written > addition.public_version + 1:
-        raise ReleaseError(f"public table {public.path}: another program has written to it. {_MOVE}")
-    _delete_leftovers(public, written)
-    snapshot = SparkTable(public).describe(written, before.snapshot.files if before else ())
-    return written, snapshot, (*(before.tables if before else ()), privacy)
+    return add_rows(release, addition, rows, kept, terms, prepare)
+
+
+def _sign_addition(
+    release: Release, addition: Addition, written: int, signed: Manifest | None, last: Event | None
+) -> _Written:
+    """Describe a shuffled table at the version that was ``written``, and what it is for its records.
+
+    ``signed``: the manifest of the ``last`` publication, if its table still exists.
+    """
+    before = signed if addition.since else None
+    tables, former = (before.tables, find_former(last)) if before else ((), None)
+    if addition.privacy is None:
+        assert before is not None
+        return _Written(written, before.snapshot, before.snapshot.records, addition.since, tables, former)
+    _delete_leftovers(release.public, written)
+    snapshot = SparkTable(release.public).describe(written, before.snapshot.files if before else ())
+    tables = (*tables, addition.privacy)
+    expected = sum(added.records for added in tables)
+    return _Written(written, snapshot, expected, addition.until, tables, sum_up(former, addition.privacy))
 
 
 def _require_plain(public: DeltaTable) -> None:
@@ -461,9 +393,14 @@ def _kept_manifest(release: Release, publication: int) -> Files:
     return Files(release.spark, f"{release.path}/manifests/{publication:020d}.json")
 
 
-def _find_signed(release: Release, last: Event | None, shown: tuple[str, ...], public_key: str) -> Manifest | None:
-    """Find the manifest of the ``last`` publication, if its ``shown`` is equal and its table still exists."""
-    if last is None or last.body["exposes"] != list(shown):
+def _find_signed(
+    release: Release, last: Event | None, shown: tuple[str, ...] | None, public_key: str
+) -> Manifest | None:
+    """Find the manifest of the ``last`` publication, if its table still exists.
+
+    ``shown``: None is returned for a manifest with other exposures; None allows any.
+    """
+    if last is None or (shown is not None and last.body["exposes"] != list(shown)):
         return None
     kept = _kept_manifest(release, last.body.get("publication", 0))
     if not (kept.exists() and release.public.exists()):

@@ -1,22 +1,27 @@
 """Publication of a shuffled release: it adds the rows of records that no earlier publication has, in a secret order.
 
-What a publication adds is in the journal before it is written, so that one that was killed adds the same rows, once.
+What a publication adds is in the journal before it is written. If a killed one has written its rows, the next one signs
+these, and adds none. If it has not, nobody has seen anything of it, and the next one begins anew.
+
+A table that was moved away is written again from the rows that it had, without those withdrawn since; rows that wait
+are another publication. Otherwise whoever has the former table would see them alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.assembly.bundles import PublishedFacts
 from wordveil.config.schema import ShuffleSection
+from wordveil.errors import ReleaseError
 from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED
-from wordveil.release.events import ADDING, PUBLISHED, Event
+from wordveil.release.events import ADDING, PUBLISHED, SHUFFLED, Event
 from wordveil.spark.platform.columns import column
 from wordveil.spark.release.ledger import Terms
 from wordveil.spark.release.tables import Release
@@ -26,25 +31,47 @@ from wordveil.spark.sanitise.layout import arrange_rows
 
 @dataclass(frozen=True)
 class Addition:
-    """Rows that a publication adds: the newest draws at ``draws_version`` of runs after ``since``.
+    """Rows that a publication adds: the newest draws at ``draws_version`` of runs after ``since``, up to ``until``.
 
-    ``gate``: the number of the event that passed them. ``public_version``: of the public table before.
+    ``gate``: the number of the event that passed them. ``public_version``: of the public table before. ``former``: what
+    the rows are for their records by former publications, if the table was moved away. ``privacy``: what they are.
     """
 
     publication: int
     draws_version: int
     gate: int
     since: int
+    until: int
     public_version: int
+    former: TablePrivacy | None = None
+    privacy: TablePrivacy | None = None
+
+    @property
+    def token(self) -> str:
+        """Token of the commit."""
+        return f"wordveil publication {self.publication}, runs {self.since} to {self.until}"
 
 
-def find_unfinished(release: Release) -> Addition | None:
-    """Find the addition of a publication that was killed, or None; None too if its table was moved away since."""
+def require_kind(release: Release) -> None:
+    """Raise :class:`ReleaseError` if the release was begun with rows of the other kind."""
+    was = release.journal.intents()[0].terms.fixed.get("rows") == SHUFFLED
+    if was != (release.home.output.shuffle is not None):
+        kinds = ("without", "with") if was else ("with", "without")
+        raise ReleaseError(
+            f"release {release.name}: the configuration is {kinds[0]} output.shuffle, and its first run was "
+            f"{kinds[1]} it. Use that setting, or start a release under another name."
+        )
+
+
+def find_unfinished(release: Release) -> tuple[Addition, int] | None:
+    """Find the addition of a publication that was killed after it had written, with the version; or None."""
     begun, done = release.journal.latest(ADDING), release.journal.latest(PUBLISHED)
-    if begun is None or (done is not None and done.seq > begun.seq):
+    if begun is None or (done is not None and done.seq > begun.seq) or not release.public.exists():
         return None
-    addition = Addition(**begun.body)
-    return addition if addition.public_version < 0 or release.public.exists() else None
+    parts = {name: begun.body[name] and TablePrivacy.from_dict(begun.body[name]) for name in ("former", "privacy")}
+    addition = Addition(**{**begun.body, **parts})
+    written = release.public.find_commit(addition.token, addition.public_version)
+    return None if written is None else (addition, written)
 
 
 def make_terms(shuffle: ShuffleSection, local: float, settings: RecordSettings, facts: PublishedFacts) -> TableTerms:
@@ -53,28 +80,67 @@ def make_terms(shuffle: ShuffleSection, local: float, settings: RecordSettings, 
     return TableTerms(local, symbols, shuffle.epsilon, shuffle.delta)
 
 
-def find_waiting(release: Release, version: int, since: int) -> DataFrame:
-    """Find the released rows at a version of the draws that a publication after the run ``since`` adds.
+def find_former(last: Event | None) -> TablePrivacy | None:
+    """Return what published rows are for their records by all publications so far, the ``last`` one among them."""
+    return None if last is None else TablePrivacy.from_dict(last.body["table"])
+
+
+def sum_up(former: TablePrivacy | None, added: TablePrivacy) -> TablePrivacy:
+    """Return what rows of two publications are for a record of either: the weaker of both."""
+    if former is None:
+        return added
+    return replace(
+        added,
+        epsilon=max(former.epsilon, added.epsilon),
+        delta=max(former.delta, added.delta),
+        local_epsilon=max(former.local_epsilon, added.local_epsilon),
+        records=former.records + added.records,
+        groups=max(former.groups, added.groups),
+        rows=min(former.rows, added.rows),
+    )
+
+
+def find_waiting(release: Release, version: int, since: int, until: int | None = None) -> DataFrame:
+    """Find the released rows at a version of the draws of runs after ``since``, up to ``until``.
 
     A later run copies the row of a record whose author was corrected, with the id of the run that drew it.
     """
-    runs = [intent.run_id for intent in release.journal.intents() if intent.seq > since]
+    seqs = {intent.run_id: intent.seq for intent in release.journal.intents()}
+    runs = [run for run, seq in seqs.items() if since < seq and (until is None or seq <= until)]
     return release.newest_rows(version).where(f"status = '{RELEASED}'").where(F.col("run_id").isin(runs))
 
 
 def measure_waiting(release: Release, version: int, kept: Sequence[str], terms: TableTerms) -> float | None:
-    """Compute the epsilon of the rows that wait for publication, 0 without any; None if a group is too small."""
+    """Compute the epsilon of the rows that wait for publication, 0 without any; None if a group is too small.
+
+    If the public table was moved away, its rows wait, and have the epsilon of their publications.
+    """
     last = release.journal.latest(PUBLISHED)
-    waiting = find_waiting(release, version, published_until(release, last))
+    if last is not None and (former := find_former(last)) is not None and not release.public.exists():
+        return former.epsilon
+    waiting = find_waiting(release, version, int(last.body["seq"]) if last else 0)
     smallest, _, total = count_groups(waiting, kept)
     if not total:
         return 0.0
     return terms.measure(smallest).epsilon if terms.delta * total < 1 and terms.holds_for(smallest) else None
 
 
-def published_until(release: Release, last: Event | None) -> int:
-    """Return the last run whose rows the public table has; 0 before the first, and if the table was moved away."""
-    return int(last.body["seq"]) if last is not None and release.public.exists() else 0
+def plan_addition(release: Release, publication: int, gate: Event, newest: int) -> Addition:
+    """Plan what a publication adds: rows that wait, or those of a table that was moved away.
+
+    ``newest``: the last run with a released row. Raises :class:`ReleaseError` for a table with rows that no publication
+    lists.
+    """
+    last, public, version = release.journal.latest(PUBLISHED), release.public, int(gate.body["draws_version"])
+    until = int(last.body["seq"]) if last else 0
+    if last is not None and public.exists():
+        return Addition(publication, version, gate.seq, until, max(newest, until), public.version())
+    if public.exists() and not public.read().isEmpty():
+        raise ReleaseError(
+            f"public table {public.path}: has rows that no publication of release {release.name} lists. Move its "
+            "directory away, or name another output.public."
+        )
+    return Addition(publication, version, gate.seq, 0, until or newest, public.version(), find_former(last))
 
 
 def add_rows(
@@ -84,29 +150,26 @@ def add_rows(
     kept: Sequence[str],
     terms: TableTerms,
     prepare: Callable[[DataFrame], DataFrame],
-) -> tuple[int, TablePrivacy]:
-    """Add the waiting ``rows`` once; return the public table's version and what the addition is for each record.
+) -> tuple[Addition, int]:
+    """Add ``rows``; return the addition with what they are for each record, and the public table's version.
 
     ``prepare``: makes public rows, and the table if it is missing. Raises :class:`InputError` for groups that are too
     small; nothing is written then.
     """
-    public, output, journal = release.public, release.home.output, release.journal
-    shuffle = output.shuffle
-    assert shuffle is not None
-    privacy = require_rows(counted := count_groups(rows, kept), terms)
-    if find_unfinished(release) is None:
-        journal.add(ADDING, "", lambda _: asdict(addition))
+    public, output = release.public, release.home.output
+    assert output.shuffle is not None
+    smallest, groups, total = count_groups(rows, kept)
+    privacy = addition.former and replace(addition.former, records=total)
+    if privacy is None or privacy.rows * privacy.groups > total:
+        privacy = sum_up(addition.former, require_rows((smallest, groups, total), terms))
+        privacy = replace(privacy, records=total, groups=groups, rows=min(privacy.rows, smallest))
+    addition = replace(addition, privacy=privacy)
+    release.journal.add(ADDING, "", lambda _: asdict(addition))
     naming = Terms.naming(release.name, release.draws.identifier(), f"publication-{addition.publication}")
     release.ledger.record_table(naming, privacy)
-    token = f"wordveil publication {addition.publication} of {release.name}"
-    written = public.find_commit(token, addition.public_version)
-    if written is None:
-        arranged = arrange_rows(
-            prepare(rows), None, release.home.id, number=counted[2], partition_by=output.partition_by
-        )
-        without_ids = hide_ids(arranged, release.home.id, shuffle)
-        written = public.add(without_ids, records_per_file=output.records_per_file, token=token)
-    return written, privacy
+    arranged = arrange_rows(prepare(rows), None, release.home.id, number=total, partition_by=output.partition_by)
+    without_ids = hide_ids(arranged, release.home.id, output.shuffle)
+    return addition, public.add(without_ids, records_per_file=output.records_per_file, token=addition.token)
 
 
 def hide_ids(rows: DataFrame, name: str, shuffle: ShuffleSection) -> DataFrame:
