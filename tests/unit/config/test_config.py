@@ -427,6 +427,17 @@ def test_what_a_shuffled_table_cannot_be_is_named(sections: dict[str, Any], word
     assert any(words in fault for fault in faults(shuffled(**sections))), faults(shuffled(**sections))
 
 
+def test_few_words_of_a_pure_loss_may_be_shuffled():
+    text = {"profile": "strict", "n_max": 3, "refused": "empty"}
+    words = {**base(), "text": text, "output": SHUFFLED["output"]}
+    config = parse_config({**words, "mechanism": {**TREE, "epsilon": 2.0, "clusters": [500]}}, "job.yaml")
+    assert config.output.shuffle is not None
+    told = faults({**words, "mechanism": {**TREE, "epsilon": 0.1, "clusters": [500]}})
+    assert any(
+        "output.shuffle.epsilon = 0.5: is not below 0.3, the loss of a record's own draws" in one for one in told
+    )
+
+
 def test_a_shuffled_release_shows_no_edits_and_gates_its_table():
     output = {"path": "/lake/out", "format": "delta", "public_only": False, "shuffle": {"epsilon": 0.5, "delta": 1e-8}}
     ledger, source = {"path": "/lake/ledger"}, {**base()["input"], "format": "delta"}
