@@ -142,7 +142,7 @@ def write_sanitised(
         seed, by = None if output.shuffle else job.keys.layout_seed, output.partition_by
         rows = arrange_rows(rows, seed, columns.id, kept=columns.keep, partition_by=by, counted=table)
     progress("sanitising")
-    return _write(rows, path, output, hidden=[columns.id] if output.shuffle else [])
+    return _write(rows.drop(columns.id) if output.shuffle else rows, path, output)
 
 
 def _leftover_note(path: str) -> str:
@@ -211,12 +211,12 @@ def add_promise(rows: DataFrame, shuffle: ShuffleSection) -> DataFrame:
     return rows.withColumn("privacy", privacy.withField("table_delta", F.lit(shuffle.delta)))
 
 
-def _write(result: DataFrame, path: str, output: OutputSection, hidden: Sequence[str]) -> dict[str, Any]:
+def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any]:
     observation = Observation()
     rows = result.observe(observation, *aggregates())
     if output.public_only:
         # All rows were arranged, so the ends of files follow from ids alone.
-        public = [column(name) for name in rows.columns if not is_internal(name) and name not in hidden]
+        public = [column(name) for name in rows.columns if not is_internal(name)]
         rows = rows.where(F.col("status") == RELEASED).select(public)
     if output.shuffle:
         rows = add_promise(rows, output.shuffle)
