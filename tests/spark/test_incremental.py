@@ -152,7 +152,7 @@ def test_new_records_are_added_and_no_file_is_written_again(lake: Lake):
 
 @pytest.mark.long
 def test_large_flat_table_grows_by_files_of_new_records(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(publishing, "TASK_ROWS", 10)
+    monkeypatch.setattr(increments, "TASK_ROWS", 10)
     lake = Lake(spark, Workspace(tmp_path))
     lake.write(corpus(20))
     config, public = lake.config(gate={"min_records": 1}), DeltaTable(spark, str(lake.public), "table")
