@@ -125,7 +125,8 @@ def ledger(
 
 
 def _print_tables(tables: list[dict[str, Any]], *, as_json: bool, as_csv: bool) -> None:
-    names = ["release", "publication", "rows", "local_epsilon", "epsilon", "delta", "epsilon_sum", "delta_sum"]
+    names = ["release", "publication", "records", "groups", "rows", "local_epsilon", "epsilon", "delta"]
+    names += ["epsilon_sum", "delta_sum"]
     if as_json:
         print_json_rows(iter(tables))
     elif as_csv:

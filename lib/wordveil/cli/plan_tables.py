@@ -147,7 +147,7 @@ def _promise_facts(table: Mapping[str, Any]) -> dict[str, str]:
     """Make the rows about a shuffled table."""
     least = table["least_rows"]
     groups = f"in each group of kept columns, {least:,} rows or more" if least else "no table has enough rows"
-    facts = {"table": f"epsilon {table['epsilon']:g} for each record at delta {table['delta']:g}: {groups}"}
+    facts = {"epsilon of the table": f"{table['epsilon']:g} for each record at delta {table['delta']:g}: {groups}"}
     if table["rows"]:
         facts["table of --rows"] = f"epsilon {table['epsilon_of_rows']:.4g} by {table['rows']:,} rows"
     return facts

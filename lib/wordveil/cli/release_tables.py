@@ -143,6 +143,7 @@ def print_publication(made: Publication, release: str) -> None:
         "publication": f"{manifest['publication']}, of version {manifest['draws_version']} of the draws",
         "relation": manifest["relation"],
         "exposes": ", ".join(manifest["exposes"]) or "nothing",
+        **(table_facts(TablePrivacy.from_dict(manifest["tables"][-1])) if "tables" in manifest else {}),
         **(recovery_facts(Recovery.from_dict(manifest["recovery"])) if manifest["recovery"] else {}),
         "public key": made.document["public_key"],
     }

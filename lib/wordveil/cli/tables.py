@@ -222,7 +222,8 @@ def table_facts(table: TablePrivacy) -> dict[str, str]:
     """Make the row of a shuffled table."""
     where = "rows" if table.groups == 1 else f"rows, the smallest of {table.groups:,} groups"
     return {
-        "table": f"epsilon {table.epsilon:.4g} for each record at delta {table.delta:g}, by {table.rows:,} {where}; "
+        "epsilon of the table": f"{table.epsilon:.4g} for each record at delta {table.delta:g}, by "
+        f"{table.rows:,} {where}; "
         f"{table.local_epsilon:.4g} for who can tell which row is a record's"
     }
 

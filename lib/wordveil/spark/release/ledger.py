@@ -273,7 +273,7 @@ class Ledger:
         """Record once what a publication of a shuffled release is for each of its records."""
         nobody = pa.table({"record_id": pa.nulls(1, pa.string()), "author": pa.nulls(1, pa.string())})
         costs = {"price": privacy.local_epsilon, "epsilon": privacy.epsilon, "delta": privacy.delta}
-        rows = f"{privacy.rows} rows in the smallest of {privacy.groups} groups"
+        rows = f"{privacy.records} rows, {privacy.rows} in the smallest of {privacy.groups} groups"
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
             if self.has(terms, TABLE):

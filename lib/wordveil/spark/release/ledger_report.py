@@ -65,16 +65,18 @@ def _read_entries(spark: SparkSession, path: str) -> DataFrame:
 def list_tables(spark: SparkSession, path: str, release: str | None) -> list[dict[str, Any]]:
     """List what the publications of shuffled releases added, in order, for each record of it.
 
-    ``local_epsilon`` is the loss of a record's own draw. ``epsilon_sum`` and ``delta_sum`` add up the publications of a
-    release: they hold for somebody who has a record in each (basic composition).
+    ``rows``: of the smallest group. ``local_epsilon`` is the loss of a record's own draw. ``epsilon_sum`` and
+    ``delta_sum`` add up the publications of a release: they hold for somebody who has a record in each (basic
+    composition).
     """
     entries = _read_entries(spark, path).where(F.col("kind") == TABLE)
     if release is not None:
         entries = entries.where(F.col("release") == release)
     number = F.regexp_extract("run_id", r"(\d+)$", 1).cast("int").alias("publication")
-    named = entries.select(
-        "release", number, F.col("reason").alias("rows"), F.col("price").alias("local_epsilon"), "epsilon", "delta"
-    )
+    parts = enumerate(("records", "rows", "groups"), 1)
+    pattern = r"(\d+) rows, (\d+) in the smallest of (\d+) groups"
+    counts = [F.regexp_extract("reason", pattern, place).cast("long").alias(name) for place, name in parts]
+    named = entries.select("release", number, *counts, F.col("price").alias("local_epsilon"), "epsilon", "delta")
     found = [row.asDict() for row in named.orderBy("release", "publication").collect()]
     for name in ("epsilon", "delta"):
         sums: dict[str, float] = {}
