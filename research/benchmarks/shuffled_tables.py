@@ -69,7 +69,7 @@ def time_jobs(*, smallest: bool) -> dict[str, Any]:
         mechanism = {"name": "passages", "passages": "wordnet", "clusters": 4 if smallest else 37, "epsilon": 5.0}
         sections = {
             "mechanism": {**mechanism, "embedding": embedding, "public": True},
-            "text": {"profile": "passages"},
+            "text": {"profile": "passages", "refused": "empty"},
         }
         outputs = {"hashed": {}, "shuffled": {"shuffle": {"epsilon": 4.0 if smallest else 0.5, "delta": DELTA}}}
         for number in range(1 + (1 if smallest else ROUNDS)):
