@@ -21,7 +21,7 @@ from wordveil.errors import InputError, ReleaseError
 from wordveil.measures.estimates import Response, estimate_counts
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import MANIFEST, verify_table
-from wordveil.spark.analytics import analyse
+from wordveil.spark.analytics.analysis import analyse
 from wordveil.spark.platform import delta_table
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.gate import run_gate
@@ -188,6 +188,18 @@ class Nights:
         self.lake.forget()
         return run_night(self.config, lambda: self.lake.spark, run_id=name)
 
+    def die_after(self, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Spend a first night that dies after a commit."""
+
+        def die(done: str) -> None:
+            if done == step:
+                raise DiedError
+
+        with monkeypatch.context() as context:
+            context.setattr(delta_table, "after_commit", die)
+            with pytest.raises(DiedError):
+                self.spend("night-0")
+
     def manifest(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.lake.public / MANIFEST).read_text("utf-8"))["manifest"]
         return found
@@ -248,50 +260,23 @@ def test_nights_add_rows_once_and_never_change_one(spark: Any, tmp_path: Path, w
     assert all(row["low_of_all"] <= row["low"] <= row["high"] <= row["high_of_all"] for row in found)
 
 
-STEPS = ("adding", "table", "create public table", "public table")
-
-
-@pytest.mark.parametrize("step", [*(pytest.param(step, marks=pytest.mark.long) for step in STEPS[:-1]), STEPS[-1]])
-def test_a_publication_that_dies_adds_its_rows_once(
-    spark: Any, tmp_path: Path, workspace: Workspace, step: str, monkeypatch: pytest.MonkeyPatch
-):
-    """What it has written is signed. If it has written nothing, a record may still be withdrawn."""
-    nights = Nights(spark, Workspace(tmp_path), workspace)
-    nights.lake.write(corpus(0, 30))
-
-    def die(done: str) -> None:
-        if done == step:
-            raise DiedError
-
-    with monkeypatch.context() as context:
-        context.setattr(delta_table, "after_commit", die)
-        with pytest.raises(DiedError):
-            nights.spend("night-1")
-    withdraw(nights.config, lambda: spark, ["r0003"])
-    nights.lake.write(corpus(100, 25))
-    assert nights.spend("night-2").publication is not None
-    assert nights.spend("night-3").publication is not None
-    tables = [(table["records"], table["rows"]) for table in nights.manifest()["tables"]]
-    assert tables == ([(30, 30), (25, 25)] if step == STEPS[-1] else [(54, 54)])
-    assert len(nights.rows()) == sum(records for records, _ in tables)
-    verify_table(LakeTable(str(nights.lake.public)))
-
-
-def test_a_table_that_was_moved_away_is_written_without_rows_that_wait(
-    spark: Any, tmp_path: Path, workspace: Workspace
+def test_a_killed_and_a_moved_table_show_no_few_rows_alone(
+    spark: Any, tmp_path: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
     nights = Nights(spark, Workspace(tmp_path), workspace)
     nights.lake.write(corpus(0, 30))
-    nights.spend("night-1")
+    nights.die_after("public table", monkeypatch)
     withdraw(nights.config, lambda: spark, ["r0003"])
     nights.lake.write(corpus(100, 3))
-    assert nights.spend("night-2").publication is None
+    # What the killed publication has written is signed by itself, and not once more with what came since.
+    assert nights.spend("night-1").publication is not None
+    assert [(table["records"], table["rows"]) for table in nights.manifest()["tables"]] == [(30, 30)]
     assert len(nights.rows()) == 30, "to remove one row would show which one it was"
     shown = show(nights.config.home, lambda: spark)["withdrawn"]
     assert (shown["records"], shown["in_public_table"], shown["gone"]) == (1, 1, False)
     first = nights.manifest()["tables"][0]["epsilon"]
     nights.lake.public.rename(tmp_path / "former")
-    assert nights.spend("night-3").publication is not None
+    assert nights.spend("night-2").publication is not None
     # Whoever has the former table would see the three rows that wait alone.
     (table,) = nights.manifest()["tables"]
     assert (len(nights.rows()), table["records"]) == (29, 29)
@@ -300,3 +285,22 @@ def test_a_table_that_was_moved_away_is_written_without_rows_that_wait(
     plain = nights.lake.config(input={"author": "who"}, **{**sections(workspace), "output": {}})
     with pytest.raises(ReleaseError, match=r"is without output\.shuffle, and its first run was with it"):
         run_gate(plain, lambda: spark)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("step", ["adding", "table", "create public table", "public table"])
+def test_a_publication_that_dies_adds_its_rows_once(
+    spark: Any, tmp_path: Path, workspace: Workspace, step: str, monkeypatch: pytest.MonkeyPatch
+):
+    """What it has written is signed. If it has written nothing, a record may still be withdrawn."""
+    nights = Nights(spark, Workspace(tmp_path), workspace)
+    nights.lake.write(corpus(0, 30))
+    nights.die_after(step, monkeypatch)
+    withdraw(nights.config, lambda: spark, ["r0003"])
+    nights.lake.write(corpus(100, 25))
+    assert nights.spend("night-2").publication is not None
+    assert nights.spend("night-3").publication is not None
+    tables = [(table["records"], table["rows"]) for table in nights.manifest()["tables"]]
+    assert tables == ([(30, 30), (25, 25)] if step == "public table" else [(54, 54)])
+    assert len(nights.rows()) == sum(records for records, _ in tables)
+    verify_table(LakeTable(str(nights.lake.public)))

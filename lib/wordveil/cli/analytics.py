@@ -59,7 +59,7 @@ def analytics(
 
     Example: `wordveil analytics --table published/reviews --output analytics`
     """
-    from wordveil.spark.analytics import analyse
+    from wordveil.spark.analytics.analysis import analyse
     from wordveil.text.stop_words import load_stop_words
 
     with show_status() as progress:

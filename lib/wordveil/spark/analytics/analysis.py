@@ -18,12 +18,12 @@ from pyspark.sql.types import StructType
 
 from wordveil.errors import InputError, usage_error
 from wordveil.records.schema import SYMBOLS
+from wordveil.spark.analytics.subjects import SubjectCounts, read_meanings
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.versions import parse_schema
-from wordveil.spark.subjects import Subjects, read_meanings
 
 TERMS, TOPICS, SUBJECTS, TRENDS = "terms", "topics", "subjects", "trends"
 """Names of the tables in the output's directory."""
@@ -124,7 +124,7 @@ def analyse(
             subjects: tuple[dict[str, Any], ...] = ()
             if meanings:
                 progress("estimating subjects")
-                found = Subjects.count(rows, groups, meanings)
+                found = SubjectCounts.count(rows, groups, meanings)
                 _replace_table(spark, f"{output}/{SUBJECTS}", *found.list_rows(chosen))
                 if over:
                     _replace_table(spark, f"{output}/{TRENDS}", *found.list_trends(chosen, over))

@@ -41,7 +41,7 @@ def read_meanings(spark: SparkSession, table: str) -> list[dict[str, str]]:
 
 
 @dataclass(frozen=True)
-class Subjects:
+class SubjectCounts:
     """Counts of drawn symbols by group.
 
     ``by``: the columns of groups, with their types. ``groups``: their values, and then the number of the text column.

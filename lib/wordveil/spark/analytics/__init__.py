@@ -1,0 +1,1 @@
+"""Analysis of published tables, which readers do with Spark alone."""
