@@ -292,7 +292,7 @@ def test_a_killed_and_a_moved_table_show_no_few_rows_alone(
 def test_a_publication_that_dies_adds_its_rows_once(
     spark: Any, tmp_path: Path, workspace: Workspace, step: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """What it has written is signed. If it has written nothing, a record may still be withdrawn."""
+    """Rows that it has written are signed. If it has written none, a record may still be withdrawn."""
     nights = Nights(spark, Workspace(tmp_path), workspace)
     nights.lake.write(corpus(0, 30))
     nights.die_after(step, monkeypatch)

@@ -56,8 +56,17 @@ def find_table_terms(shuffle: ShuffleSection | None, settings: RecordSettings, b
         return None
     local = price(release_terms(settings, bundle), 1).epsilon_pure
     assert local is not None  # the configuration is refused otherwise
-    symbols = bundle.mechanism.responses if settings.policy.n_max == 1 else None
-    return TableTerms(local, symbols, shuffle.epsilon, shuffle.delta)
+    return make_table_terms(shuffle, local, settings, bundle.mechanism.responses)
+
+
+def make_table_terms(
+    shuffle: ShuffleSection, local: float, settings: RecordSettings, responses: int | None
+) -> TableTerms:
+    """Make the terms of a shuffled table.
+
+    ``local``: the pure loss of a record. ``responses``: as of the mechanism, whose law a record of one draw has.
+    """
+    return TableTerms(local, responses if settings.policy.n_max == 1 else None, shuffle.epsilon, shuffle.delta)
 
 
 def load_release_job(config: Config, work: BuildContext) -> ReleaseJob:

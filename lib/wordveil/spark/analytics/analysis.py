@@ -113,22 +113,25 @@ def analyse(
             progress("finding topics")
             weighed = _find_topics(words, min_documents, min(topics, documents), shown) if kept else []
             progress("writing")
-            _replace(spark, f"{output}/{TERMS}", terms.selectExpr(f"{chosen}L AS public_version", "*"), _TERMS_SCHEMA)
+            versioned = terms.selectExpr(f"{chosen}L AS public_version", "*")
+            _replace(versioned, f"{output}/{TERMS}", parse_schema(_TERMS_SCHEMA))
             flat = [
                 (chosen, number, rank, term, weight)
                 for number, topic in enumerate(weighed)
                 for rank, (term, weight) in enumerate(topic)
             ]
-            _replace(spark, f"{output}/{TOPICS}", spark.createDataFrame(flat, _TOPICS_SCHEMA), _TOPICS_SCHEMA)
+            tables = {TOPICS: (flat, parse_schema(_TOPICS_SCHEMA))}
             terms.unpersist()
             subjects: tuple[dict[str, Any], ...] = ()
             if meanings:
                 progress("estimating subjects")
                 found = SubjectCounts.count(rows, groups, meanings)
-                _replace_table(spark, f"{output}/{SUBJECTS}", *found.list_rows(chosen))
+                tables[SUBJECTS] = found.list_rows(chosen)
                 if over:
-                    _replace_table(spark, f"{output}/{TRENDS}", *found.list_trends(chosen, over))
+                    tables[TRENDS] = found.list_trends(chosen, over)
                 subjects = found.sum_up()
+            for name, (values, schema) in tables.items():
+                _replace(spark.createDataFrame(values, schema), f"{output}/{name}", schema)
         finally:
             words.unpersist()
     shown_topics = tuple(tuple(term for term, _ in topic) for topic in weighed)
@@ -176,15 +179,7 @@ def _find_topics(words: DataFrame, min_documents: int, topics: int, shown: int) 
     ]
 
 
-def _replace(spark: SparkSession, path: str, rows: DataFrame, schema: str) -> None:
-    _replace_rows(spark, path, rows, parse_schema(schema))
-
-
-def _replace_table(spark: SparkSession, path: str, values: list[tuple[Any, ...]], schema: StructType) -> None:
-    _replace_rows(spark, path, spark.createDataFrame(values, schema), schema)
-
-
-def _replace_rows(spark: SparkSession, path: str, rows: DataFrame, schema: StructType) -> None:
-    store = DeltaTable(spark, path, "table of analytics")
+def _replace(rows: DataFrame, path: str, schema: StructType) -> None:
+    store = DeltaTable(rows.sparkSession, path, "table of analytics")
     store.create(schema)
     store.replace(rows.coalesce(1))

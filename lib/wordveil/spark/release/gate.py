@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from wordveil.assembly.audits import find_audits
 from wordveil.assembly.bundles import PublishedFacts, find_facts
 from wordveil.assembly.evaluations import EvaluationContext, load_attackers
+from wordveil.assembly.jobs import make_table_terms
 from wordveil.config.load import Config
 from wordveil.privacy.relations import Relation
 from wordveil.records.columns import TextColumns
@@ -26,7 +27,7 @@ from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import join_texts
-from wordveil.spark.release.shuffled import make_terms, measure_waiting, require_kind
+from wordveil.spark.release.shuffled import measure_waiting, require_kind
 from wordveil.spark.release.tables import Release, open_release
 
 _LOGGER = logging.getLogger(__name__)
@@ -106,7 +107,8 @@ def gate_release(
             measured = replace(measured, **measure_gate_attacks(attackers, rules, release, rows, progress))
         terms = journal.intents()[0].terms.fixed
         if shuffle := release.home.output.shuffle:
-            table = make_terms(shuffle, measured.epsilon_pure or 0.0, settings, find(terms["mechanism_fingerprint"]))
+            responses = find(terms["mechanism_fingerprint"]).responses
+            table = make_table_terms(shuffle, measured.epsilon_pure or 0.0, settings, responses)
             waiting = measure_waiting(release, version, settings.kept, table)
             measured = replace(measured, table_epsilon=waiting)
         if rules.audited is not None:

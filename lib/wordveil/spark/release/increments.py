@@ -1,4 +1,4 @@
-"""What a publication has to write of a public table, while other files of it stay."""
+"""Increments: the part of a public table that a publication writes, while its other files stay."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812  # noqa: N812
 from pyspark.sql.types import StructType
 
 from wordveil.assembly.bundles import PublishedFacts, find_facts
+from wordveil.assembly.jobs import make_table_terms
 from wordveil.config.load import Config
 from wordveil.config.schema import ReleaseHome
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
@@ -55,7 +56,6 @@ from wordveil.spark.release.shuffled import (
     find_unfinished,
     find_waiting,
     hide_ids,
-    make_terms,
     plan_addition,
     require_kind,
     sum_up,
@@ -138,7 +138,7 @@ def publish_release(
         facts_of = find(journal.intents()[0].terms.fixed["mechanism_fingerprint"])
         publication = unfinished[0].publication if unfinished else _next_publication(release, public_key)
         if output.shuffle:
-            terms = make_terms(output.shuffle, facts.pure, settings, facts_of)
+            terms = make_table_terms(output.shuffle, facts.pure, settings, facts_of.responses)
             if unfinished is None:
                 addition = plan_addition(release, publication, gate, facts.seq or 0)
                 unfinished = _add_to_table(release, addition, signed, shown, terms, settings.kept)

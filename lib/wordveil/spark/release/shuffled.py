@@ -15,11 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from wordveil.assembly.bundles import PublishedFacts
 from wordveil.config.schema import ShuffleSection
 from wordveil.errors import ReleaseError
 from wordveil.privacy.table import TablePrivacy, TableTerms
-from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED
 from wordveil.release.events import ADDING, PUBLISHED, SHUFFLED, Event
 from wordveil.spark.platform.columns import column
@@ -72,12 +70,6 @@ def find_unfinished(release: Release) -> tuple[Addition, int] | None:
     addition = Addition(**{**begun.body, **parts})
     written = release.public.find_commit(addition.token, addition.public_version)
     return None if written is None else (addition, written)
-
-
-def make_terms(shuffle: ShuffleSection, local: float, settings: RecordSettings, facts: PublishedFacts) -> TableTerms:
-    """Make the terms of a release's additions. ``local``: the pure loss of a record; ``facts``: of the bundle."""
-    symbols = facts.responses if settings.policy.n_max == 1 else None
-    return TableTerms(local, symbols, shuffle.epsilon, shuffle.delta)
 
 
 def find_former(last: Event | None) -> TablePrivacy | None:
