@@ -78,20 +78,6 @@ def closed_form(local_epsilon: float, rows: int, delta: float) -> float | None:
     return round_up(FACTOR * math.log1p(math.tanh(local_epsilon / 2) * spread), 4)
 
 
-def group_bound(epsilon: float, delta: float, records: int) -> tuple[float, float]:
-    """Return the pair for a person with several records in one table, from that of one record (group privacy)."""
-    _check_epsilon("epsilon", epsilon)
-    _check_share("delta", delta)
-    _check_count("records", records, 1)
-    if records == 1:
-        return epsilon, delta
-    total = records * epsilon
-    if total > 700:  # exp() would overflow
-        return round_up(total, 4), 1.0 if delta else 0.0
-    times = records * math.exp(total) if epsilon < 1e-12 else math.expm1(total) / math.expm1(epsilon)
-    return round_up(FACTOR * total, 4), min(round_up(FACTOR * delta * times, 4), 1.0)
-
-
 @dataclass(frozen=True)
 class _Group:
     """Adjacent blocks of T under one law of R, which its nodes stand for."""

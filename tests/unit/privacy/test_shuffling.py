@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from wordveil.mechanisms.tree.levels import WHOLE, solve_levels
 from wordveil.privacy import shuffling
-from wordveil.privacy.shuffling import bound_delta, bound_epsilon, closed_form, group_bound
+from wordveil.privacy.shuffling import bound_delta, bound_epsilon, closed_form
 
 RATIOS = (Fraction(1), Fraction(5, 4), Fraction(2))
 # Delta 1e-8: the figures of Theorem 3.1 are known from elsewhere.
@@ -213,17 +213,6 @@ def test_bound_epsilon_takes_the_closed_form_if_smaller(monkeypatch):
     assert bound_epsilon(4, 100_000, 1e-8) == 0.01
 
 
-def test_group_bound_adds_up_neighbours():
-    epsilon, delta = group_bound(0.5, 1e-8, 3)
-    assert epsilon == pytest.approx(1.5, rel=1e-3)
-    assert delta == pytest.approx(1e-8 * (1 + math.exp(0.5) + math.exp(1)), rel=1e-3)
-    assert epsilon >= 1.5
-    assert group_bound(0.5, 1e-8, 1) == (0.5, 1e-8)
-    assert group_bound(0.0, 1e-8, 4)[1] == pytest.approx(4e-8, rel=1e-3)
-    assert group_bound(8.0, 1e-8, 1_000) == (pytest.approx(8_000, rel=1e-3), 1.0)
-    assert group_bound(8.0, 0.0, 1_000)[1] == 0
-
-
 @pytest.mark.parametrize(
     ("call", "named"),
     [
@@ -236,8 +225,6 @@ def test_group_bound_adds_up_neighbours():
         (lambda: bound_epsilon(1, 10, 1e-8, 1), "symbols .* 1"),
         (lambda: bound_delta(1, 10, -0.5), "epsilon .* -0.5"),
         (lambda: closed_form(1, 10, 2), "delta .* 2"),
-        (lambda: group_bound(1, 2, 2), "delta .* 2"),
-        (lambda: group_bound(1, 0.1, 0), "records .* 0"),
     ],
 )
 def test_bound_of_values_out_of_range_is_refused(call, named):
