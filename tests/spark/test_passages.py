@@ -14,7 +14,7 @@ from support.workspaces import WORDS, Workspace, read_output, write_delta
 from wordveil.release.verify import MANIFEST
 from wordveil.spark.release.night import run_night
 from wordveil.spark.release.stream import run_stream
-from wordveil.spark.sanitise.job import TOPICS, run_sanitise
+from wordveil.spark.sanitise.job import SYMBOLS_FILE, run_sanitise
 
 EPSILON = 4.0
 FIRST, SECOND = WORDS[:20], WORDS[20:40]
@@ -60,14 +60,14 @@ def test_a_night_costs_epsilon_a_text_and_an_edit_as_much_again(spark: Any, work
     assert run_night(config, lambda: spark, run_id="night-2").publication is not None
     assert lake.spent() == {"a": 2, "b": 1, "c": 1, "d": 1}
     manifest = json.loads((lake.public / MANIFEST).read_text("utf-8"))["manifest"]
-    topics = manifest["topics"]
-    assert len(topics) == 3
-    assert topics[2] == {"passage": "", "keywords": ""}
+    meanings = manifest["symbols"]["meanings"]
+    assert len(meanings) == 3
+    assert meanings[2] == {"written": "", "keywords": ""}
     rows = lake.rows(lake.public)
     assert len(rows) == 4
     for row in rows:
         (symbol,) = row["symbols"]
-        assert row["text"] == topics[symbol]["passage"]
+        assert row["text"] == meanings[symbol]["written"]
         assert row["privacy"]["epsilon_pure"] <= EPSILON
         assert (row["privacy"]["relation"], row["privacy"]["tokens"]) == ("any_text", 1)
 
@@ -78,9 +78,9 @@ def test_a_job_writes_what_symbols_mean_beside_its_rows(spark: Any, workspace: W
     config = workspace.config(input={"path": str(path)}, output={"path": output}, **passages(workspace))
     report = run_sanitise(config, lambda: spark)
     assert (report.released, report.tokens) == (4, 4)
-    topics = json.loads((tmp_path / "out" / TOPICS).read_text("utf-8"))
+    meanings = json.loads((tmp_path / "out" / SYMBOLS_FILE).read_text("utf-8"))["meanings"]
     rows = read_output(output)
-    assert [topics[row["symbols"][0]]["passage"] for row in rows] == [row["text"] for row in rows]
+    assert [meanings[row["symbols"][0]]["written"] for row in rows] == [row["text"] for row in rows]
 
 
 @pytest.mark.long

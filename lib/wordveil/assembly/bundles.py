@@ -11,6 +11,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle, Recipe, name_setting
 from wordveil.artifacts.ngram_model import find_model, open_model
@@ -233,13 +236,49 @@ def find_once(config: Config) -> FindBundle:
 class PublishedFacts:
     """Facts of a bundle that a manifest repeats.
 
-    ``recovery``: what an attacker recovers, or None. ``topics``: what symbols of whole texts mean, by number.
-    ``responses``: as :attr:`wordveil.mechanisms.base.Mechanism.responses`.
+    ``recovery``: what an attacker recovers, or None. ``symbols``: as :func:`describe_symbols`. ``responses``: as
+    :attr:`wordveil.mechanisms.base.Mechanism.responses`.
     """
 
     recovery: Recovery | None = None
-    topics: tuple[dict[str, str], ...] = ()
+    symbols: dict[str, Any] | None = None
     responses: int | None = None
+
+
+_TELLING = 8
+"""Number of a cluster's words that are named."""
+
+
+def describe_symbols(bundle: Bundle) -> dict[str, Any] | None:
+    """Describe the symbols that are drawn, for readers of an output, as plain values; None without any.
+
+    ``law``: that of a draw (:class:`wordveil.mechanisms.laws.SymbolLaw`). ``meanings``: of each symbol, by number, what
+    is ``written`` for it, its ``keywords``, and of words the ``size``: the number of words that it stands for. The last
+    is a text without a known word, or padding.
+    """
+    if (symbols := bundle.mechanism.symbols) is None:
+        return None
+    count = len(symbols.law.sizes)
+    if bundle.topics is not None:
+        rows = zip(bundle.topics.passages.to_pylist(), bundle.topics.keywords.to_pylist(), strict=True)
+        meanings: list[dict[str, Any]] = [{"written": passage, "keywords": words} for passage, words in rows]
+    else:
+        words, sizes = bundle.vocabulary.array, np.bincount(symbols.read, minlength=count)
+        ends = np.cumsum(sizes)
+        # Embeddings have frequent words first.
+        members = np.split(np.argsort(symbols.read, kind="stable"), ends[:-1])
+        written, first = np.unique(symbols.written, return_index=True)
+        heads = dict(zip(written.tolist(), first.tolist(), strict=True))
+        meanings = [
+            {
+                "written": words[heads[symbol]].as_py(),
+                "keywords": " ".join(words.take(pa.array(chosen[:_TELLING])).to_pylist()),
+                "size": len(chosen),
+            }
+            for symbol, chosen in enumerate(members)
+        ]
+    last = {"written": "", "keywords": ""} if bundle.topics else {"written": "", "keywords": "padding", "size": 0}
+    return {"law": symbols.law.to_dict(), "meanings": [*meanings, *[last] * (symbols.law.size - count)]}
 
 
 def find_facts(config: Config, fingerprint: str) -> PublishedFacts:
@@ -248,8 +287,7 @@ def find_facts(config: Config, fingerprint: str) -> PublishedFacts:
         bundle = find_bundle(config)
         # Weights that the private corpus trained recover words of it: that is not published.
         if bundle is not None and bundle.fingerprint == fingerprint and not bundle.mechanism.private_weights:
-            topics = bundle.topics.describe() if bundle.topics else ()
-            return PublishedFacts(bundle.recovery, topics, bundle.mechanism.responses)
+            return PublishedFacts(bundle.recovery, describe_symbols(bundle), bundle.mechanism.responses)
     return PublishedFacts()
 
 

@@ -266,7 +266,7 @@ def describe_files() -> Iterator[str]:
     yield f"{HOME / JOBS[PASSAGES]}, {HOME / JOB}  the jobs of the two ways, to read and to edit"
     yield f"{HOME / CORPUS}  the articles, Parquet partitioned by batch"
     yield f"{HOME / PASSAGES}, {HOME / OUTPUT}  the results: article, text, status, reason, privacy, run_id and"
-    yield "    content_tag; for passages also symbols, the subject, as in _topics.json. Internal: pass on what"
+    yield "    content_tag; for passages also symbols, the subject, as in _symbols.json. Internal: pass on what"
     yield "    `output.public_only: true` writes, released records without status, reason, content_tag and run_id"
     yield f"{HOME / 'bundles'}  the mechanisms with their vectors, named by their fingerprints"
     yield f"{HOME / KEY}  a key for this quickstart alone, new each time; anyone with it can undo much of the noise"

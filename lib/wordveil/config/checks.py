@@ -111,7 +111,8 @@ def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
         problem = "confines the vocabulary, and a generator writes with the words that it was trained with. Remove it."
         yield Fault("text.keep_only", shown_value(text.keep_only), problem)
     if text:
-        yield from _unit_faults(mechanism, text, sections.input.source() if sections.input else None)
+        source = sections.input.source() if sections.input else None
+        yield from _unit_faults(mechanism, text, source, sections.output)
     if text and mechanism.reads_context:
         # Such a mechanism reads the words around a position, which these settings would hide from it.
         chosen = text.chosen_settings()
@@ -129,10 +130,12 @@ def find_place_faults(setting: str, texts: str, places: Mapping[str, str | None]
             yield Fault(setting, texts, f"is {name}, inside it or above it, and must be public. Name public texts.")
 
 
-def _unit_faults(mechanism: type[Mechanism[Any]], text: TextSection, source: Source | None) -> Iterator[Fault]:
+def _unit_faults(
+    mechanism: type[Mechanism[Any]], text: TextSection, source: Source | None, output: OutputSection | None
+) -> Iterator[Fault]:
     """List a policy that draws words under a mechanism whose symbols stand for texts, and the other way round.
 
-    Also lists columns of the input with the name of one that is added.
+    Also lists symbols that a mechanism does not have, and columns of the input with the name of one that is added.
     """
     unit = text.chosen_settings().get("unit", DrawnUnit.WORD)
     if mechanism.draws_texts and unit == DrawnUnit.WORD:
@@ -144,18 +147,23 @@ def _unit_faults(mechanism: type[Mechanism[Any]], text: TextSection, source: Sou
     if unit != DrawnUnit.WORD and not mechanism.draws_texts:
         problem = "needs a mechanism whose symbols stand for texts. Set mechanism.name: passages, or another profile."
         yield Fault("text.profile", text.profile, problem)
-    if source and unit != DrawnUnit.WORD:
+    adds_symbols = output is not None and output.symbols
+    if adds_symbols and not mechanism.has_symbols:
+        problem = f"needs clusters, and mechanism.name: {mechanism.name} draws single words. Set tree, or remove it."
+        yield Fault("output.symbols", "true", problem)
+    if source and (adds_symbols or unit != DrawnUnit.WORD):
         yield from find_symbol_faults(source)
 
 
 def find_symbol_faults(source: Columns) -> Iterator[Fault]:
-    """List columns with the name of the column that is added where symbols stand for texts."""
+    """List columns with the name of the column of drawn symbols."""
     several = source.texts if len(source.texts) > 1 else ()
     named = {"input.id": (source.id,), "input.keep": source.keep, "input.text": several}
     for setting, names in named.items():
         for name in names:
             if fold_name(read_path(name)[0] if setting == "input.text" else name) == SYMBOLS:
-                yield Fault(setting, name, "is what profile: passages adds. Rename the column in a view of the input.")
+                problem = "is the name of the column of drawn symbols. Rename it in a view of the input."
+                yield Fault(setting, name, problem)
 
 
 def _corpus_faults(mechanism: type[Mechanism[Any]], sections: Sections) -> Iterator[Fault]:

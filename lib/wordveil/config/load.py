@@ -92,7 +92,7 @@ class Config(Section):
         """Text columns of the output."""
         names = self.source.text_names
         widths = self.text.widths(names) if len(names) > 1 else ()
-        return TextColumns(names, widths, symbols=not self.policy.draws_words)
+        return TextColumns(names, widths, symbols=self.output.symbols or not self.policy.draws_words)
 
     @property
     def sentence_policy(self) -> TextPolicy:

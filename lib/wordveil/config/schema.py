@@ -336,6 +336,11 @@ class OutputSection(Section):
     ``input``: rows are in the order in which Spark reads them, without a shuffle. That order shows the sizes of the
     texts, and ``exposes`` then says ``layout``. Changes no row.
     """
+    symbols: bool = False
+    """``true``: adds the column ``symbols``, the numbers of the clusters that the words of a record were drawn as, so
+    that readers of the table can estimate counts; what each stands for is published beside it. Only for mechanisms of
+    clusters; passages always have it. It costs nothing, and changes no text.
+    """
     shuffle: ShuffleSection | None = None
     """Publish rows without ids, in an order by a secret key that is thrown away. A job draws with such a key too. A
     release draws each record once and only adds rows: later edits are not drawn. Kept columns are public groups.

@@ -120,6 +120,8 @@ def _release_parts(path: str, guess: Guess, text: TextSection, *, has_feed: bool
     )
     above, slash, _ = path.rstrip("/").rpartition("/")
     policy = TextPolicy(**text.policy_settings())
+    if policy.draws_words:
+        output += "  symbols: true   # the numbers of drawn clusters: `wordveil analytics` estimates counts from them\n"
     shown = [*policy.exposes, "edited", "withdrawn", *(column_exposure(name) for name in guess.keep)]
     where = ""
     if guess.day is not None:

@@ -20,7 +20,7 @@ from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
-from wordveil.mechanisms.laws import AdditiveNoise, Evidence, ExactLoss, RadialLaw, ShownEpsilon, WordLaws
+from wordveil.mechanisms.laws import AdditiveNoise, DrawnSymbols, Evidence, ExactLoss, RadialLaw, ShownEpsilon, WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import Metric, WordGuarantee
@@ -97,11 +97,6 @@ class Topics:
     keywords: pa.StringArray
     shares: Float64
 
-    def describe(self) -> tuple[dict[str, str], ...]:
-        """List what readers need to know of each symbol, by number; the last is a text without a known word."""
-        rows = zip(self.passages.to_pylist(), self.keywords.to_pylist(), strict=True)
-        return (*({"passage": passage, "keywords": words} for passage, words in rows), {"passage": "", "keywords": ""})
-
 
 @dataclass(frozen=True)
 class MechanismArtifact:
@@ -176,6 +171,9 @@ class Mechanism(ABC, Generic[Settings]):
 
     draws_texts: ClassVar[bool] = False
     """Whether a symbol stands for a whole text, which :attr:`encoder` finds, and is written as a public passage."""
+
+    has_symbols: ClassVar[bool] = False
+    """Whether draws are numbered symbols whose law is public (:attr:`symbols`), so that counts can be estimated."""
 
     stays_fast: ClassVar[bool] = False
     """Whether :meth:`stays_at` takes hardly more time for all words than for a few."""
@@ -263,6 +261,11 @@ class Mechanism(ABC, Generic[Settings]):
     @property
     def noise_dimension(self) -> int | None:
         """Dimension ``n`` of the Gamma(n, 1 / epsilon) noise added to a word's point in Euclidean space, or None."""
+        return None
+
+    @property
+    def symbols(self) -> DrawnSymbols | None:
+        """Symbols that are drawn and their law, if :attr:`has_symbols`, or None."""
         return None
 
     @property

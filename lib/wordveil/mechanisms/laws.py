@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,6 +31,88 @@ class WordLaws:
     offsets: Int64
     ids: Int32
     extras: Float64
+
+
+@dataclass(frozen=True)
+class SymbolLaw:
+    """Law of draws among symbols: clusters of words, or subjects of texts, and padding as the last one.
+
+    A draw is uniform over the positions of a symbol's cluster at one of several levels, the lowest first: the symbol
+    itself, and at the last level all. ``clusters``: int64 ``(levels, symbols)``, the number of each one's cluster.
+    ``sizes``: int64 ``(symbols,)``, their positions. ``shares``: float64 ``(symbols, levels)``, the probability of each
+    level; the rest is that of padding. ``padding``: the probability that padding stays, and does not become any
+    position; None without padding, which the arrays do not have.
+    """
+
+    clusters: Int64
+    sizes: Int64
+    shares: Float64
+    padding: float | None
+
+    @classmethod
+    def of_response(cls, epsilon: float, symbols: int) -> Self:
+        """Make randomised response with a loss of ``epsilon`` over so many symbols (Warner 1965).
+
+        Raises :class:`ValueError` for less than two symbols, and for an epsilon outside (0, inf).
+        """
+        if symbols < 2 or not 0 < epsilon < math.inf:
+            raise ValueError(f"Expected at least 2 symbols and epsilon in (0, inf), got {symbols} and {epsilon}.")
+        moved = symbols / (math.exp(epsilon) + symbols - 1)
+        numbers = np.arange(symbols)
+        shares = np.tile([1 - moved, moved], (symbols, 1))
+        return cls(np.stack([numbers, np.zeros_like(numbers)]), np.ones_like(numbers), shares, None)
+
+    @property
+    def size(self) -> int:
+        """Number of symbols, with padding."""
+        return len(self.sizes) + (self.padding is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, without what follows from others: the first level, the last, equal rows."""
+        rows, kinds = np.unique(self.shares, axis=0, return_inverse=True)
+        return {
+            "symbols": len(self.sizes),
+            "sizes": [] if (self.sizes == self.sizes[0]).all() else self.sizes.tolist(),
+            "levels": self.clusters[1:-1].tolist(),
+            "shares": rows.tolist(),
+            "kinds": [] if len(rows) == 1 else kinds.ravel().tolist(),
+            "padding": self.padding,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Invert :meth:`to_dict`; numbers may be strings. Raises :class:`ValueError` for values that are no law."""
+        try:
+            count = int(values["symbols"])
+            numbers, levels = np.arange(count), [np.array(level, np.int64) for level in values["levels"]]
+            shares = np.array([[float(share) for share in row] for row in values["shares"]])
+            padding = None if values["padding"] is None else float(values["padding"])
+            law = cls(
+                np.stack([numbers, *levels, np.zeros_like(numbers)]),
+                np.array(values["sizes"] or np.ones(count), np.int64),
+                shares[np.array(values["kinds"] or np.zeros(count), np.int64)],
+                padding,
+            )
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise ValueError(f"Expected the law of symbols, got values without it ({type(error).__name__}).") from None
+        rest = 1 - law.shares.sum(axis=1)
+        is_law = (law.shares >= 0).all() and (rest > -1e-9).all() and (padding is not None or (rest < 1e-9).all())
+        if not is_law or law.shares.shape != (count, len(law.clusters)) or not (law.sizes > 0).all():
+            raise ValueError("Expected probabilities of levels that add up to 1, and sizes above 0.")
+        return law
+
+
+@dataclass(frozen=True)
+class DrawnSymbols:
+    """Numbers of what is drawn, which every written word tells, and their law.
+
+    ``read``: int32 ``(size,)``, the symbol of each word of a text. ``written``: int32 ``(outputs,)``, the symbol for
+    which an output is written, -1 for those that are never written; the last is padding, if there is any.
+    """
+
+    law: SymbolLaw
+    read: Int32
+    written: Int32
 
 
 @dataclass(frozen=True)

@@ -363,12 +363,12 @@ class ColumnsCodec:
 class Written:
     """Tokens written for those of records, with their offsets.
 
-    ``replaced``: int32 ``(tokens,)``, the id that each replaces. ``drawn``: int64 ``(records,)``, the number drawn.
+    ``replaced``: int32 ``(tokens,)``, the id that each replaces. ``draws``: the ids that were written, one a draw.
     """
 
     batch: TokenBatch
     replaced: NDArray[np.int32]
-    drawn: NDArray[np.int64]
+    draws: TokenBatch
 
 
 def write_words(
@@ -389,20 +389,20 @@ def write_words(
     """
     if pattern is None:
         drawn = mechanism.draw(batch, keys)
-        counts = np.diff(batch.offsets)
     else:
         distinct = TokenBatch(pattern.choose(batch.ids), pattern.distinct_offsets, batch.contexts)
         drawn = replace(batch, ids=pattern.spread(mechanism.draw(distinct, keys).ids))
-        counts = np.diff(distinct.offsets)
     replaced = batch.ids
     if bag:
         order = draw_order(batch.offsets, batch.contexts, keys.shuffle, bounds)
         replaced, drawn = replaced[order], replace(drawn, ids=drawn.ids[order])
         pattern = pattern and pattern.reorder(order)
-    written = mechanism.render(drawn if bounds is None else _by_text(drawn, bounds))
+    rendered = mechanism.render(drawn if bounds is None else _by_text(drawn, bounds))
+    written = draws = replace(rendered, offsets=batch.offsets, contexts=batch.contexts)
     if pattern is not None:
+        draws = replace(written, ids=pattern.choose(written.ids), offsets=pattern.distinct_offsets)
         written = replace(written, ids=pattern.unify(written.ids))
-    return Written(replace(written, offsets=batch.offsets, contexts=batch.contexts), replaced, counts)
+    return Written(written, replaced, draws)
 
 
 def draw_shown(

@@ -31,7 +31,7 @@ class TextColumns:
 
     ``names``: their names in the output: ``text`` for a single one; for several those in the input, where a dotted one
     becomes a field of a struct. ``widths``: the public number of tokens of each, whose sum is the policy's ``n_max``;
-    empty unless the policy hides lengths. ``symbols``: the output has the drawn symbols of whole texts, too.
+    empty unless the policy hides lengths. ``symbols``: the output has the drawn symbols, too.
     """
 
     names: tuple[str, ...] = ("text",)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int32
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import (
@@ -131,6 +132,18 @@ def compose(mechanism: type[Mechanism[Any]], policy: TextPolicy, max_records: in
     return Composition.TEXT if mechanism.reads_context else policy.composition
 
 
+def find_numbers(settings: RecordSettings, bundle: Bundle) -> Int32 | None:
+    """Find the symbol of each written word, int32 ``(outputs,)``; None without a column of words' symbols.
+
+    Raises :class:`BundleError` for such a column under a mechanism without symbols.
+    """
+    if not (settings.columns.symbols and settings.policy.draws_words):
+        return None
+    if (symbols := bundle.mechanism.symbols) is None:
+        raise BundleError(f"output.symbols = true: the mechanism {bundle.mechanism.name} draws no numbered symbols.")
+    return symbols.written
+
+
 class RecordSanitiser:
     """Sanitiser of Arrow batches.
 
@@ -153,6 +166,7 @@ class RecordSanitiser:
         self._terms = release_terms(settings, bundle)
         self._columns = settings.columns
         self._codec = ColumnsCodec(settings.columns, settings.policy, bundle, model)
+        self._numbers = find_numbers(settings, bundle)
         self._fingerprint = settings.policy_fingerprint
         self._scope = frame_parts(settings.release.encode(), bundle.fingerprint.encode(), self._fingerprint.encode())
         self._unpassed = len(settings.columns.names) + 1
@@ -244,13 +258,16 @@ class RecordSanitiser:
         bounds = layout.bounds if len(encoded.columns) > 1 else None
         written = write_words(self._bundle.mechanism, batch, self._keys, encoded.pattern, bag=bag, bounds=bounds)
         ids = written.batch.ids
-        kept = np.zeros(len(written.drawn), np.int64)  # of texts that are drawn whole, no word stays
+        kept = np.zeros(len(layout.offsets) - 1, np.int64)  # of texts that are drawn whole, no word stays
+        symbols: _Symbols = ids, layout.offsets
         if self._policy.draws_words:
             kept = count_kept_words(written.replaced, ids, layout.offsets, self._bundle.vocabulary.size)
         shown = encoded.shown.tokens if encoded.shown else None
         values = draw_shown(shown, context, self._keys, self._policy, self._bundle.lists)
         texts = self._codec.decode(ids, layout, encoded, values)
-        return texts, written.drawn, kept, (ids, layout.offsets)
+        if self._numbers is not None:
+            symbols = _find_symbols(written.draws, self._numbers)
+        return texts, np.diff(written.draws.offsets), kept, symbols
 
     def _tags(self, messages: list[bytes]) -> pa.BinaryArray:
         """Compute content tags: equal in one release for equal content of one record. They reveal nothing else."""
@@ -289,6 +306,13 @@ class RecordSanitiser:
             for field in PRIVACY_TYPE
         ]
         return pa.StructArray.from_arrays(arrays, fields=list(PRIVACY_TYPE), mask=spread.is_null())
+
+
+def _find_symbols(draws: TokenBatch, numbers: Int32) -> _Symbols:
+    """Find the symbols of each record's draws, rising: the order of the text would show where padding stood."""
+    symbols = numbers[draws.ids]
+    record = np.repeat(np.arange(len(draws)), np.diff(draws.offsets))
+    return symbols[np.lexsort((symbols, record))], draws.offsets
 
 
 def _list_symbols(symbols: NDArray[np.int32], offsets: NDArray[np.int64]) -> pa.ListArray:

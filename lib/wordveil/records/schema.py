@@ -61,7 +61,9 @@ OUTPUT_FIELDS = (
     pa.field("run_id", pa.string()),
 )
 SYMBOLS = "symbols"
-"""Column with the drawn symbols of a record, one for each text column, if symbols stand for whole texts."""
+"""Column with the drawn symbols of a record: of whole texts, in the order of text columns or sentences; of words and
+padding, rising.
+"""
 SYMBOLS_FIELD = pa.field(SYMBOLS, pa.list_(pa.int32()))
 STATISTIC_FIELDS = tuple(pa.field(name, pa.int64()) for name in (WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN))
 INSPECTED_FIELDS = (

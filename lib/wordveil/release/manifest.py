@@ -79,9 +79,10 @@ class Manifest:
     by name. ``created``: UTC, as ``2026-11-20T02:00:00Z``. ``snapshot``: what readers of the public version see.
     ``recovery``: what an attacker recovers of single words, a function of public data alone, or None. ``writers``:
     ``one`` if the owner states that one process at a time wrote to the release and its ledger; otherwise the document
-    lacks it. ``topics``: what the numbers of the column ``symbols`` mean, by number: passage and keywords; empty, and
-    absent from the document, unless symbols stand for whole texts. ``tables``: of a shuffled release, what each
-    addition of rows is for each of its records; otherwise empty, and absent from the document.
+    lacks it. ``symbols``: the law and the meaning of the numbers in the column
+    ``symbols`` (:func:`wordveil.assembly.bundles.describe_symbols`); None, and absent from the document, without one.
+    ``tables``: of a shuffled release, what each addition of rows is for each of its records; otherwise empty, and
+    absent from the document.
 
     Raises :class:`ValueError` if something must not be published, cannot be signed, or names a file outside the table.
     """
@@ -107,7 +108,7 @@ class Manifest:
     snapshot: Snapshot
     recovery: Recovery | None = None
     writers: str | None = None
-    topics: tuple[Mapping[str, str], ...] = ()
+    symbols: Mapping[str, Any] | None = None
     tables: tuple[TablePrivacy, ...] = ()
     format_version: int = FORMAT_VERSION
 
@@ -134,8 +135,8 @@ class Manifest:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.writers is None:
             del values["writers"]
-        if not self.topics:
-            del values["topics"]
+        if self.symbols is None:
+            del values["symbols"]
         values["tables"] = [asdict(added) for added in self.tables]
         if not self.tables:
             del values["tables"]
@@ -158,7 +159,6 @@ class Manifest:
                     "run_ids": tuple(values["run_ids"]),
                     "exposes": tuple(values["exposes"]),
                     "gate": tuple(values["gate"]),
-                    "topics": tuple(values.get("topics", ())),
                     "tables": tuple(TablePrivacy.from_dict(added) for added in values.get("tables", ())),
                     "recovery": None if values["recovery"] is None else Recovery.from_dict(values["recovery"]),
                     "snapshot": Snapshot(

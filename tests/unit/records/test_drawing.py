@@ -114,7 +114,8 @@ def test_distinct_words_are_drawn_once_and_rendered_everywhere():
     assert rendered.ids.tolist() == [0, 1, 0, 2, 0, 0]
     assert written.batch.ids.tolist() == [0, 11, 0, 32, 40, 40]
     assert written.batch.offsets is batch.offsets
-    assert written.drawn.tolist() == [3, 0, 1]
+    assert written.draws.offsets.tolist() == [0, 3, 3, 4]
+    assert written.draws.ids.tolist() == [0, 11, 32, 40]
     assert written.replaced.tolist() == forms.tolist()
 
 
@@ -126,7 +127,7 @@ def test_tokens_without_a_pattern_are_drawn_and_rendered_each(bag):
     written = write_words(stub, batch, toys.KEYS, bag=bag)
     drawn, rendered = stub.seen
     assert drawn is batch
-    assert written.drawn.tolist() == [20, 10]
+    assert written.draws is written.batch
     assert sorted(written.replaced.tolist()) == batch.ids.tolist()
     assert (written.replaced.tolist() != batch.ids.tolist()) == bag
     assert (rendered.ids == written.replaced % 20).all()

@@ -15,7 +15,7 @@ from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, Settings, TokenBatch
-from wordveil.mechanisms.laws import WordLaws
+from wordveil.mechanisms.laws import DrawnSymbols, WordLaws
 from wordveil.mechanisms.tables.mechanism import check_epsilon
 from wordveil.mechanisms.tree.build import count_lowest, solve_nesting
 from wordveil.mechanisms.tree.settings import scale_losses
@@ -33,6 +33,7 @@ class ClusterDraws(Mechanism[Settings]):
     sampler_version = 1
     is_pure = True
     stays_fast = True
+    has_symbols = True
 
     def __init__(self, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self._parameters = dict(parameters)
@@ -83,6 +84,19 @@ class ClusterDraws(Mechanism[Settings]):
         starts = np.roll(ends, 1)
         starts[bounds[:-1]] = 0
         return Members(self._arrays["order"], bounds, (ends - starts) / 2.0**64)
+
+    @cached_property
+    def symbols(self) -> DrawnSymbols:
+        table, members = self._table, self._members
+        law, of_row, of_position = table.number_symbols()
+        written = np.full(table.size + table.pads, -1, np.int32)
+        if members is None:
+            written[table.written[: table.positions]] = of_position
+        else:
+            written[members.order] = np.repeat(of_position, np.diff(members.bounds))
+        if table.pads:
+            written[-1] = law.size - 1
+        return DrawnSymbols(law, of_row[table.rows[: table.size]], written)
 
     def probabilities(self, symbol: int) -> Float64:
         table = self._table

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.compiled import compiled, find_first_from
-from wordveil.mechanisms.laws import WordLaws
+from wordveil.mechanisms.laws import SymbolLaw, WordLaws
 from wordveil.mechanisms.tree.levels import WHOLE, Levels, Losses, Mixture, certify_levels
 
 
@@ -139,6 +139,22 @@ class TreeTable:
     def pads(self) -> bool:
         """True if padding is an output."""
         return len(self.written) > self.positions
+
+    def number_symbols(self) -> tuple[SymbolLaw, Int32, Int32]:
+        """Find numbers for the lowest clusters whose laws differ.
+
+        Returns the law of draws among them; the symbol of each row of a word's cluster, int32 ``(clusters,)``; and of
+        each position, int32 ``(positions,)``.
+        """
+        clusters, levels = len(self.kinds) - _OTHERS, self._levels
+        starts, first, of_row = np.unique(self.ranges[:clusters, levels[0], 0], return_index=True, return_inverse=True)
+        ranges = self.ranges[first][:, levels]
+        numbers = [np.unique(ranges[:, level, 0], return_inverse=True)[1].ravel() for level in range(len(levels))]
+        shares = [[self.numbers(row)[level] / WHOLE for level in levels] for row in first.tolist()]
+        padding = self.mixture(clusters).pad / WHOLE if self.pads else None
+        law = SymbolLaw(np.stack(numbers), ranges[:, 0, 1].astype(np.int64), np.array(shares), padding)
+        of_position = np.searchsorted(starts, np.arange(self.positions), side="right") - 1
+        return law, of_row.ravel().astype(np.int32), of_position.astype(np.int32)
 
     def draw(self, symbols: Int32, words: UInt64) -> Int32:
         """Draw one output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""

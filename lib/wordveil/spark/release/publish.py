@@ -33,7 +33,7 @@ from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.relations import column_exposure
 from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.sanitiser import RecordSettings
-from wordveil.records.schema import RELEASED, is_internal
+from wordveil.records.schema import RELEASED, SYMBOLS, is_internal
 from wordveil.release.budgets import STALE
 from wordveil.release.events import GATE, PUBLISHED, Event
 from wordveil.release.layout import SEQ_COLUMN
@@ -157,6 +157,7 @@ def publish_release(
                 f"public table {release.public.path}: version {made.version} lacks files, or has other rows than the "
                 f"draws. {_MOVE}"
             )
+        columns = [field["name"] for field in made.snapshot.schema["fields"]]
         manifest = Manifest(
             **_describe_release(facts, journal, gate, settings.policy, key, shown),
             release=name,
@@ -168,7 +169,7 @@ def publish_release(
             snapshot=made.snapshot,
             recovery=facts_of.recovery,
             writers=output.writers,
-            topics=facts_of.topics,
+            symbols=facts_of.symbols if SYMBOLS in columns else None,
             tables=made.tables,
         )
         document = sign(manifest, signing_key)

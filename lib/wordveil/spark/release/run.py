@@ -207,6 +207,7 @@ class ReleaseRunner:
         if source.language is not None:  # releases that were begun before this setting have no entry
             columns["language"] = source.language
         limit = self.job.settings.max_records
+        symbols = self.job.settings.columns.symbols and self.job.settings.policy.draws_words
         return {
             "release": self._name,
             "mechanism_fingerprint": self.job.materials.bundle.fingerprint,
@@ -215,6 +216,7 @@ class ReleaseRunner:
             "columns": json.dumps(columns),
             "ledger": self.release.ledger.table.path,
             **({"rows": SHUFFLED} if self.job.home.output.shuffle else {}),
+            **({"output.symbols": "true"} if symbols else {}),
             # Only weights that the private corpus trained have a limit.
             **({} if limit is None else {"max_records": str(limit)}),
         }

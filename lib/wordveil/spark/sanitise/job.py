@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DoubleType, FloatType, StringType, StructType
 
+from wordveil.assembly.bundles import describe_symbols
 from wordveil.assembly.jobs import find_table_terms, load_materials
 from wordveil.assembly.run_report import RunReport, make_report
 from wordveil.config.load import Config
@@ -95,9 +96,9 @@ def run_sanitise(
                 kept = StructType([table.schema[name] for name in config.source.keep])
                 written = (spark.read.schema(kept) if kept else spark.read).parquet(draft.path)
                 privacy = require_rows(count_groups(written, config.source.keep), shuffled)
-            if materials.bundle.topics is not None:
-                topics = json.dumps(materials.bundle.topics.describe(), indent=1, ensure_ascii=False)
-                Files(spark, f"{draft.path}/{TOPICS}").write(topics)
+            if settings.columns.symbols:
+                described = json.dumps(describe_symbols(materials.bundle), indent=1, ensure_ascii=False)
+                Files(spark, f"{draft.path}/{SYMBOLS_FILE}").write(described)
             draft.publish(overwrite=overwrite)
     except BaseException:
         draft.discard()
@@ -118,8 +119,8 @@ def run_sanitise(
     )
 
 
-TOPICS = "_topics.json"
-"""File beside an output: what the numbers of its column ``symbols`` mean."""
+SYMBOLS_FILE = "_symbols.json"
+"""File beside an output: the law and the meaning of the numbers in its column ``symbols``."""
 
 
 def write_sanitised(

@@ -15,6 +15,7 @@ from support.toys import build, build_tree, law_of_word, load_built, random_embe
 from wordveil.config.load import parse_config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS
 from wordveil.errors import BundleError
+from wordveil.measures.estimates import make_matrix
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss, weigh_levels
 from wordveil.mechanisms.tree.mechanism import Tree
@@ -23,6 +24,7 @@ from wordveil.mechanisms.tree.settings import TreeSettings
 WHOLE = 2**64
 SIZE = 61
 ANY: dict[str, Any] = {"clusters": (14, 4), "least": 2, "losses": (0.0, 1.5)}
+NINE: dict[str, Any] = {"clusters": (9,), "least": 3}
 DEEP: dict[str, Any] = {"epsilon": 4.0, "sizes": (3, 8, 24), "losses": (0.0, 1.0, 2.5)}
 
 
@@ -178,6 +180,23 @@ def test_laws_are_those_of_the_whole_numbers(output, settings, padding):
     assert (laws.extras > 0).all()
     for word, law in enumerate(each):
         assert law_of_word(laws, word) == pytest.approx(law, rel=1e-9)
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("settings", [{}, DEEP, {**DEEP, "losses": (0.0, 0.0, 1.0)}, ANY, NINE], ids=str)
+@pytest.mark.parametrize("output", ["member", "representative"])
+def test_symbols_have_the_law_of_what_is_written(output, settings, padding):
+    mechanism = tree(padding=padding, output=output, **settings)
+    symbols = mechanism.symbols
+    matrix = make_matrix(symbols.law)
+    inputs = [*enumerate(symbols.read.tolist()), *([(SIZE, len(matrix) - 1)] if padding else [])]
+    assert {symbol for _, symbol in inputs} == set(range(len(matrix)))
+    for word, symbol in inputs:
+        law = mechanism.probabilities(word)
+        assert (law[symbols.written < 0] == 0).all()
+        told = np.bincount(symbols.written[law > 0], law[law > 0], len(matrix))
+        assert told == pytest.approx(matrix[symbol])
+    assert (np.linalg.matrix_rank(matrix) == len(matrix)).all()
 
 
 @pytest.mark.parametrize("padding", [False, True])
