@@ -2,7 +2,7 @@
 
 ```
   asset wordveil_release ===> release -----> verify -----> analyse
-  (updated by                 what the       the table     terms and topics
+  (updated by                 what the       the table     estimated counts
    sanitise_nightly,          asset's        against its   of the public
    after its gate)            event names    manifest      table, as tables
 ```
@@ -32,7 +32,7 @@ RELEASE = Asset("wordveil_release")
 # Analytics of a second release is a copy of this file with another DAG id and another asset.
 with DAG(
     "analytics_on_release",
-    description="Terms and topics of a wordveil release, whenever a version has been published.",
+    description="Estimated counts of a wordveil release, whenever a version has been published.",
     doc_md=f"{__doc__}{AnalyticsSettings.to_markdown()}",
     schedule=[RELEASE],
     tags=["wordveil", "analytics"],

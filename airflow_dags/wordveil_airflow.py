@@ -233,17 +233,13 @@ class NightlySettings(SubmitSettings):
 class AnalyticsSettings(SubmitSettings):
     """Settings of ``analytics_on_release``."""
 
-    output: str = setting(
-        "", "the directory of the tables terms, topics, subjects and trends, where Spark writes", required=True
-    )
+    output: str = setting("", "the directory of the tables of estimates, where Spark writes", required=True)
     public_key: str = setting(
         "", "the release's public key, from its owner; without it the manifest is checked only with its own key"
     )
-    topics: int = setting(5, "how many topics to find")
-    terms: int = setting(10, "how many terms describe a topic")
-    min_documents: int = setting(2, "terms in fewer records are left out")
-    by: str = setting("", "kept columns in whose groups subjects are estimated, separated by commas")
-    over: str = setting("", "a kept column, such as a week, between whose values subjects are compared")
+    by: str = setting("", "kept columns in whose groups counts are estimated, separated by commas")
+    over: str = setting("", "a kept column, such as a week, between whose values counts are compared")
+    min_documents: int = setting(2, "of a table without symbols: written words in fewer records are left out")
     delta_jars: str = setting(
         "", "a directory with Delta's jars, if Spark cannot fetch them and `spark_conf` does not name any"
     )
@@ -797,17 +793,16 @@ class VerifyOperator(PublicTableOperator):
 
 
 class AnalyseOperator(PublicTableOperator):
-    """Finds terms and topics of the version that was verified."""
+    """Estimates counts from the version that was verified."""
 
     job = "analytics.py"
-    xcom_keys = ("output", "public_version", "records", "documents", "terms", "topics")
+    xcom_keys = ("output", "public_version", "records", "unit", "drawn")
     advice = "The tables of the run before are unchanged. Clear the task."
 
     def build_arguments(self, settings: AnalyticsSettings, context: Context) -> list[str]:
         event = self.pull_publication(context)
         return [
             *("--table", event["table"], "--output", settings.output, "--version", str(event["public_version"])),
-            *("--topics", str(settings.topics), "--terms", str(settings.terms)),
             *("--min-documents", str(settings.min_documents), *(("--by", settings.by) if settings.by else ())),
             *(("--over", settings.over) if settings.over else ()),
             *self.delta_jars_option(settings),

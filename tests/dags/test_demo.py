@@ -41,7 +41,7 @@ def test_scheduler_runs_nights_a_backfill_and_asset_analytics():
     assert manifest["records"] == 300
     assert len(manifest["run_ids"]) == 3
     assert ds.dataset([HOME / "public" / file["path"] for file in manifest["files"]]).count_rows() == 300
-    assert (HOME / "analytics" / "terms" / "_delta_log").is_dir()
+    assert (HOME / "analytics" / "drawn" / "_delta_log").is_dir()
     key = (HOME / "wordveil.key").read_text().strip()
     for path in [*HOME.glob("*.log"), HOME / "lineage.json", *(HOME / "airflow").rglob("*")]:
         assert not path.is_file() or key.encode() not in path.read_bytes(), path

@@ -10,7 +10,6 @@ import io
 import json
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -257,20 +256,21 @@ def count_terms(lake: Lake, call: Commands) -> None:
     table, output = lake.input.with_name("table"), lake.root / "terms"
     write_delta(pa.table({"id": list(map(str, range(7))), "text": pa.array(texts, pa.string())}), table)
     write_delta(pa.table({"id": ["9"], "text": ["later later"]}), table)
-    command = ("analytics", "--table", table, "--output", output, "--topics", 2)
-    found = call.read(*command, "--version", 0, "--terms", 3)
-    known = {"records": 7, "documents": 5, "terms": 3, "occurrences": 8, "public_version": 0}
+    command = ("analytics", "--table", table, "--output", output)
+    found = call.read(*command, "--version", 0)
+    known = {"records": 7, "unit": None, "drawn": 3, "public_version": 0}
     assert {name: found[name] for name in known} == known
-    assert len(found["topics"]) == 2
-    terms = {row["term"]: (row["count"], row["documents"]) for row in read_delta(output / "terms")}
-    assert {row["public_version"] for row in read_delta(output / "terms")} == {0}
-    assert terms == {"cat": (3, 2), "river": (3, 2), "bank": (2, 2)}
-    topics = read_delta(output / "topics")
-    assert Counter(row["topic"] for row in topics) == {0: 3, 1: 3}
-    assert {row["term"] for row in topics} == set(terms)
+    rows = read_delta(output / "drawn")
+    assert {row["public_version"] for row in rows} == {0}
+    assert {row["term"]: (row["count"], row["documents"]) for row in rows} == {
+        "cat": (3, 2),
+        "river": (3, 2),
+        "bank": (2, 2),
+    }
 
     for arguments, code, words in (
         (("--text", "body"), 4, "--text = body: the table has no such column. It has: id, text."),
+        (("--by", "id"), 4, "--by = id: the table has no symbols, from which counts of groups are estimated."),
         (("--version", 7), 4, "version 7"),
         (("--output", table / "out"), 2, "is the table, inside it or above it"),
     ):

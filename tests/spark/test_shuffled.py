@@ -18,7 +18,8 @@ from support.intervals import least_chance, most_chance
 from support.releases import DiedError, Lake, read_delta
 from support.workspaces import WORDS, Workspace
 from wordveil.errors import InputError, ReleaseError
-from wordveil.measures.estimates import Response, estimate_counts
+from wordveil.measures.estimates import Estimator
+from wordveil.mechanisms.laws import SymbolLaw
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import MANIFEST, verify_table
 from wordveil.spark.analytics.analysis import analyse
@@ -241,17 +242,18 @@ def test_nights_add_rows_once_and_never_change_one(spark: Any, tmp_path: Path, w
     public, output = str(nights.lake.public), tmp_path / "analytics"
     with pytest.raises(InputError, match="--by = who: the table has no such kept column"):
         analyse(spark, public, str(output), by=["who"])
-    analysis = analyse(spark, public, str(output), topics=2, over="day")
-    assert sum(row["estimate"] for row in analysis.subjects) == pytest.approx(63)
+    analysis = analyse(spark, public, str(output), over="day")
+    assert (analysis.unit, analysis.pairs) == ("texts", ())
     drawn = Counter(row["symbols"][0] for row in nights.rows())
-    estimates = estimate_counts(np.array([[drawn[symbol] for symbol in range(3)]]), Response.of(LOSS, 3))
-    by_symbol = {row["symbol"]: row["estimate"] for row in analysis.subjects}
+    law = SymbolLaw.of_response(LOSS, 3)
+    estimates = Estimator(law).estimate(np.array([[drawn[symbol] for symbol in range(3)]]))
+    by_symbol = {row["symbol"]: row["estimate"] for row in analysis.totals}
     assert [by_symbol[symbol] for symbol in range(3)] == pytest.approx(estimates.counts[0].tolist())
     found = read_delta(output / "subjects")
-    assert {(row["day"], row["text_column"], row["records"]) for row in found} == {("d0", 1, 30), ("d1", 1, 33)}
+    assert {(row["day"], row["draws"]) for row in found} == {("d0", 30), ("d1", 33)}
     sums = [sum(row["estimate"] for row in found if row["symbol"] == symbol) for symbol in range(3)]
     assert sums == pytest.approx(estimates.counts[0].tolist())
-    shares = {(row["day"], row["symbol"]): row["estimate"] / row["records"] for row in found}
+    shares = {(row["day"], row["symbol"]): row["share"] for row in found}
     trends = {row["symbol"]: row for row in read_delta(output / "trends")}
     for symbol, row in trends.items():
         assert (row["day_before"], row["day"]) == ("d0", "d1")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -12,10 +11,13 @@ from wordveil.cli.options import JarsOption, absolute_path, prepare_plain_sessio
 from wordveil.cli.output import print_table, show_status
 from wordveil.cli.scaffold import Call, Result, command
 
+if TYPE_CHECKING:
+    from wordveil.spark.analytics.analysis import Analysis
 
-@command(report=True)
+
+@command(report=True, html=True)
 def analytics(
-    _: Call,
+    call: Call,
     table: Annotated[str, Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
     output: Annotated[
         str,
@@ -24,7 +26,7 @@ def analytics(
             "-o",
             metavar="PATH",
             callback=absolute_path,
-            help="The directory for the tables terms, topics, subjects and trends. Existing ones are replaced.",
+            help="The directory for the tables of estimates. Existing ones are replaced.",
         ),
     ],
     version: Annotated[
@@ -32,17 +34,16 @@ def analytics(
         Option("--version", min=0, metavar="N", help="The version to read: the public_version of a manifest."),
     ] = None,
     text: Annotated[str, Option("--text", metavar="COLUMN", help="The column with the text.")] = "text",
-    topics: Annotated[int, Option("--topics", min=2, max=1000, help="The number of topics.")] = 5,
-    shown: Annotated[int, Option("--terms", min=1, max=1000, help="The number of terms shown for each topic.")] = 10,
+    shown: Annotated[int, Option("--top", min=1, max=1000, help="The number of symbols that are shown.")] = 10,
     min_documents: Annotated[
-        int, Option("--min-documents", min=1, metavar="N", help="Leave out terms that occur in fewer documents.")
+        int, Option("--min-documents", min=1, metavar="N", help="Without symbols: leave out words of fewer texts.")
     ] = 2,
     by: Annotated[
         str | None,
         Option(
             "--by",
             metavar="COLUMN,...",
-            help="Estimate subjects in each group of these kept columns, where texts were drawn whole.",
+            help="Estimate counts in each group of these kept columns.",
         ),
     ] = None,
     over: Annotated[
@@ -51,45 +52,71 @@ def analytics(
             "--over", metavar="COLUMN", help="Also compare the groups of each value of this kept column with the next."
         ),
     ] = None,
+    pairs: Annotated[
+        int,
+        Option("--pairs", min=0, max=200, metavar="N", help="Count pairs of the N most frequent symbols; 0: no pairs."),
+    ] = 30,
     jars: JarsOption = None,
 ) -> Result:
-    """Count the terms of a published table, find topics in them, and estimate the subjects of texts drawn whole.
+    """Estimate from a published table how often texts had each subject, or cluster of words, with intervals.
 
-    Needs neither a key nor a configuration. Verify the table first.
+    Needs neither a key nor a configuration: what was drawn is in the column `symbols`, and its law is public. Verify
+    the table first. A table without symbols has its written words counted, which are biased.
 
-    Example: `wordveil analytics --table published/reviews --output analytics`
+    Example: `wordveil analytics --table published/reviews --by product --over week --output analytics`
     """
     from wordveil.spark.analytics.analysis import analyse
     from wordveil.text.stop_words import load_stop_words
 
+    groups = by.split(",") if by else []
     with show_status() as progress:
         progress("starting Spark")
         spark = prepare_plain_session(jars)()
-        analysis = analyse(
+        found = analyse(
             spark,
             table,
             output,
             version=version,
             text=text,
-            topics=topics,
-            shown=shown,
+            by=groups,
+            over=over,
+            pairs=pairs,
             min_documents=min_documents,
             stop_words=load_stop_words("english"),
-            by=by.split(",") if by else (),
-            over=over,
             progress=progress,
         )
-    facts = {
-        "version": analysis.public_version,
-        "records": f"{analysis.records:,}, {analysis.documents:,} with a term",
-        "terms": f"{analysis.terms:,}, which occur {analysis.occurrences:,} times",
-        **{f"topic {number}": ", ".join(topic) for number, topic in enumerate(analysis.topics)},
-        **{f"subject {row['symbol']}": _show_subject(row) for row in analysis.subjects[:shown]},
-        "written to": output,
-    }
-    return Result(analysis.to_dict(), partial(print_table, f"Analytics of {table}", facts))
+    if call.page is not None:
+        from wordveil.errors import usage_error
+        from wordveil.report.estimates import render_estimates
+
+        if found.unit is None:
+            raise usage_error("--html", str(call.page), "draws estimates, and the table has no symbols. Remove it.")
+        columns = [*groups, *([over] if over and over not in groups else ())]
+        page = render_estimates(
+            table, found.public_version, found.unit, columns, over, found.estimates, found.trends, found.pairs
+        )
+        call.save_page(page, None)
+    return Result(found.to_dict(), partial(print_table, f"Analytics of {table}", _list_facts(found, shown, output)))
 
 
-def _show_subject(row: Mapping[str, Any]) -> str:
-    words = " ".join(row["keywords"].split()[:5]) or "no known word"
-    return f"{max(row['estimate'], 0):,.0f} texts ({row['low']:,.0f} to {row['high']:,.0f}): {words}"
+def _list_facts(found: Analysis, shown: int, output: str) -> dict[str, str]:
+    facts = {"records": f"{found.records:,}"}
+    if found.public_version is not None:
+        facts = {"version": str(found.public_version), **facts}
+    if found.unit is None:
+        biased = "counted as they came out, which is biased. output.symbols: true lets readers estimate"
+        return {**facts, "written words": f"{found.drawn:,}, {biased}", "written to": output}
+    draws = found.totals[0]["draws"] if found.totals else 0
+    facts["draws"] = f"{draws:,} {found.unit}"
+    for row in found.totals[:shown]:
+        words = " ".join(row["keywords"].split()[:5]) or "no known word"
+        interval = f"{row['low']:,.0f} to {row['high']:,.0f}"
+        facts[f"{row['rank']}"] = f"{max(row['estimate'], 0):,.0f} {found.unit} ({interval}): {words}"
+    for name, rows, marked in (
+        ("changes", found.trends, "more_than_noise"),
+        ("pairs", found.pairs, "more_than_chance"),
+    ):
+        if rows:
+            real = sum(row[marked] for row in rows)
+            facts[name] = f"{real:,} of {len(rows):,} are {marked.replace('_', ' ')}"
+    return {**facts, "written to": output}

@@ -72,7 +72,7 @@ def plan(
             "--rows",
             min=1,
             metavar="N",
-            help="Show what N records, a public number, give: the least count of a subject that stands out, and the "
+            help="Show what N records, a public number, give: the least count of a symbol that stands out, and the "
             "epsilon of a shuffled table whose smallest group has N rows.",
         ),
     ] = None,
@@ -96,8 +96,8 @@ def plan(
 
     config = call.config
     check_text(text, compare=compare, against=against)
-    if rows and not (config.output.shuffle or config.mechanism.mechanism.draws_texts):
-        problem = "is for a shuffled table or a mechanism that draws whole texts, and this is neither. Remove it."
+    if rows and not (config.output.shuffle or config.text_columns.symbols):
+        problem = "is for a shuffled table, or one with symbols, and this is neither. Set output.symbols, or remove it."
         raise usage_error("--rows", str(rows), problem)
     if config.mechanism.mechanism.draws_texts:
         _refuse_words(config.mechanism.name, compare=compare, against=against)

@@ -128,8 +128,9 @@ def plan_facts(plan: Plan) -> dict[str, str]:
     if plan.table:
         facts |= _promise_facts(plan.table)
     if plan.counted:
-        least = f"{plan.counted['least']:,} or more of {plan.counted['rows']:,} records had"
-        facts["counted"] = f"a subject that {least} stands out where `wordveil analytics` estimates"
+        draws = f"of {plan.counted['draws']:,} {'texts' if is_whole else 'words'}"
+        least = f"stands out where `wordveil analytics` estimates, if {plan.counted['least']:,} or more {draws} had it"
+        facts["counted"] = f"a {'subject' if is_whole else 'cluster of words'} {least}"
     for scope in plan.fitting | plan.runs_left:
         admits = [f"admits {plan.fitting[scope]:,} {_FITTING[scope]}"] if scope in plan.fitting else []
         lasts = [f"lasts {plan.runs_left[scope]:,} more runs at their mean rate"] if scope in plan.runs_left else []

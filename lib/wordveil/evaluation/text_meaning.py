@@ -11,7 +11,8 @@ import numpy as np
 
 from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.evaluation.linkage import CANDIDATES, bound_linkage
-from wordveil.measures.estimates import Response, find_least_count
+from wordveil.measures.estimates import Estimator
+from wordveil.mechanisms.laws import SymbolLaw
 from wordveil.scores.counts import find_detectable, find_share_interval
 from wordveil.scores.score import Accuracy, Measurement, Score
 
@@ -26,9 +27,9 @@ class TextMeaning:
     ``stays``: the probability that a text keeps its subject. ``linked``: the share of 10,000 records that the best
     attacker links to their originals, where all subjects are equally frequent. ``at_most``: the probability that one
     record is linked, whatever its subject. ``counted``: the records of 10,000 from which on an analyst can tell that a
-    subject is there at all (:func:`wordveil.measures.estimates.find_least_count`). ``accuracy``: the share of the texts
-    of a public sample whose label the drawn subject tells; None without a sample, or for the ``problem`` that so many
-    subjects have.
+    subject is there at all (:meth:`wordveil.measures.estimates.Estimator.find_least_count`). ``accuracy``: the share of
+    the texts of a public sample whose label the drawn subject tells; None without a sample, or for the ``problem`` that
+    so many subjects have.
     """
 
     epsilon: float
@@ -55,7 +56,7 @@ def measure_text_meaning(epsilons: Sequence[float], clusters: int) -> list[TextM
         for count in sorted({*CLUSTERS, clusters}):
             stays = 1 / (1 + count * math.exp(-epsilon))
             linked = stays * min(count / CANDIDATES, 1)
-            counted = find_least_count(Response.of(epsilon, count + 1), count + 1, CANDIDATES)
+            counted = Estimator(SymbolLaw.of_response(epsilon, count + 1)).find_least_count(CANDIDATES)
             rows.append(TextMeaning(epsilon, count, stays, linked, bound_linkage(epsilon, CANDIDATES), counted))
     return rows
 

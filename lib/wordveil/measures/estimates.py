@@ -1,45 +1,154 @@
-"""Unbiased counts of what records said, from counts of what was drawn for them, with intervals.
+"""Unbiased counts of what texts said, from counts of what was drawn for them, with intervals.
 
-Draws by randomised response are biased towards uniform. Of ``n`` records of which ``x`` came out as a symbol, an
-unbiased estimate of how many had it is ``(x - n q) / (p - q)``, where ``p`` is the probability that a symbol stays and
-``q`` that another becomes it (Warner 1965). If ``N`` had it, ``x`` has the mean ``N p + (n - N) q`` and the variance
-``N p (1 - p) + (n - N) q (1 - q)``. The interval has all ``N`` whose ``x`` lies within ``z`` standard deviations of its
-mean (a score interval), which covers far better for few records than a fixed width around the estimate.
+Draws by a known law are biased towards uniform. For counts ``x`` of drawn symbols, the estimate is ``x`` times the
+inverse of the law (least squares; Warner 1965 for randomised response, in closed form for one level of clusters).
+Texts are what they are: only draws are random, and they are independent, so that several draws of one text widen no
+interval. If ``N`` of ``n`` had a symbol, its estimate has the mean ``N`` and the variance ``N v + (n - N) w``, where
+``v`` is the variance that one of them adds, and ``w`` the mean of the others'. The interval has all ``N`` whose
+estimate lies within ``z`` standard deviations of its mean (a score interval), which covers far better for few records
+than a fixed width around the estimate.
+
+The unknown word becomes every position alike: its draws are spread over the estimates of all symbols.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
-from typing import Self
+from typing import NamedTuple
 
 import numpy as np
 
 from wordveil.arrays import Bool, Float64, Int64
+from wordveil.mechanisms.laws import SymbolLaw
+
+MOST_NESTED = 4096
+"""Largest number of symbols of a law that has to be inverted as a matrix."""
 
 
-@dataclass(frozen=True)
-class Response:
-    """Law of randomised response: the probability ``own`` that a symbol stays, and ``other`` of each other symbol."""
+class Weights(NamedTuple):
+    """Contribution of one draw to the estimate of each symbol, float64 ``(symbols,)``.
 
-    own: float
-    other: float
+    ``own``: of a draw that came out as it. ``padding``: as padding. ``other``: as anything else.
+    """
 
-    @classmethod
-    def of(cls, epsilon: float, symbols: int) -> Self:
-        """Make the law of a loss of ``epsilon`` over so many symbols. Raises :class:`ValueError` for less than two."""
-        if symbols < 2 or not 0 < epsilon < math.inf:
-            raise ValueError(f"Expected at least 2 symbols and epsilon in (0, inf), got {symbols} and {epsilon}.")
-        other = 1 / (math.exp(epsilon) + symbols - 1)
-        return cls(1 - (symbols - 1) * other, other)
+    own: Float64
+    padding: Float64
+    other: Float64
+
+
+class _OneLevel:
+    """Inverse of a law of one level: own symbol, any position, or padding."""
+
+    def __init__(self, law: SymbolLaw) -> None:
+        stay, moved = law.shares[0].tolist()
+        pads = law.padding is not None
+        even = law.sizes / law.sizes.sum()
+        becomes_pad = 1 - stay - moved if pads else 0.0
+        pad_stays = law.padding or 0.0
+        gain = pad_stays - becomes_pad if pads else 1.0
+        # An estimate of padding corrects for what it adds to words beyond what words do.
+        excess = (moved - (1 - pad_stays)) / gain if pads else 0.0
+        base = -(moved + excess * becomes_pad) * even / stay
+        weights = [base + 1 / stay, base + excess * even / stay, base]
+        own, other = stay + moved * even, moved * even
+        variances = [
+            (chance * weights[0] ** 2 + pad * weights[1] ** 2 + (1 - chance - pad) * weights[2] ** 2) - is_own
+            for chance, pad, is_own in (
+                (own, becomes_pad, 1),
+                (other, becomes_pad, 0),
+                ((1 - pad_stays) * even, pad_stays, 0),
+            )
+        ]
+        if pads:
+            ends = np.array([1 - becomes_pad, -becomes_pad]) / gain
+            last = [ends[0], ends[0], ends[1]]
+            weights = [np.append(values, end) for values, end in zip(weights, last, strict=True)]
+            spread = [stays * ends[0] ** 2 + (1 - stays) * ends[1] ** 2 for stays in (pad_stays, becomes_pad)]
+            # For padding itself all others are words.
+            last = [spread[0] - 1, spread[1], 0.0]
+            variances = [np.append(values, end) for values, end in zip(variances, last, strict=True)]
+        self.weights = Weights(*weights)
+        self._own, self._words, self._padding = variances
+        self._pads = pads
+
+    def solve(self, drawn: Float64) -> Float64:
+        own, padding, other = self.weights
+        found: Float64
+        totals = drawn.sum(axis=1, keepdims=True)
+        if not self._pads:
+            found = drawn * own + (totals - drawn) * other
+            return found
+        pads = drawn[:, -1:]
+        found = drawn * own + pads * padding + (totals - drawn - pads) * other
+        found[:, -1] = pads[:, 0] * own[-1] + (totals - pads)[:, 0] * other[-1]
+        return found
+
+    def find_variances(self, counts: Float64) -> tuple[Float64, Float64]:
+        """Find the variance that one draw adds to the estimate: of a symbol itself, and the mean of all others'."""
+        rest = np.broadcast_to(self._words, counts.shape)
+        if self._pads:
+            pads = counts[:, -1:]
+            words = np.maximum(counts.sum(axis=1, keepdims=True) - pads - counts, 0)
+            share = pads / np.maximum(pads + words, 1e-9)
+            share[:, -1:] = 0
+            rest = share * self._padding + (1 - share) * self._words
+        return self._own, rest
+
+
+class _Nested:
+    """Inverse of a law of nested levels, as a matrix."""
+
+    weights: Weights | None = None
+
+    def __init__(self, law: SymbolLaw) -> None:
+        if law.size > MOST_NESTED:
+            raise ValueError(
+                f"its {law.size:,} symbols in nested levels are more than {MOST_NESTED:,}, whose law can be inverted"
+            )
+        matrix = make_matrix(law)
+        try:
+            self._inverse = np.linalg.inv(matrix)
+        except np.linalg.LinAlgError:
+            self._inverse = np.full_like(matrix, np.inf)
+        # Rows of the law add up to 1, so that this bounds the error of counts relative to the number of draws.
+        residual = np.abs(matrix @ self._inverse - np.eye(law.size)).sum(axis=1).max()
+        if not residual < 1e-6:
+            raise ValueError("its law is the same for several symbols as far as numbers can tell")
+        self._spread = matrix @ self._inverse**2 - np.eye(law.size)
+
+    def solve(self, drawn: Float64) -> Float64:
+        return np.asarray(drawn @ self._inverse)
+
+    def find_variances(self, counts: Float64) -> tuple[Float64, Float64]:
+        own = self._spread.diagonal()
+        others = counts.sum(axis=1, keepdims=True) - counts
+        rest = (counts @ self._spread - counts * own) / np.maximum(others, 1e-9)
+        return own, np.maximum(rest, 0.0)
+
+
+def make_matrix(law: SymbolLaw) -> Float64:
+    """Make the probability of each output for each input: float64 ``(symbols, symbols)``, rows that add up to 1."""
+    count, pads = len(law.sizes), law.padding is not None
+    matrix = np.zeros((count + pads, count + pads))
+    for cluster, shares in zip(law.clusters, law.shares.T, strict=True):
+        sizes = np.bincount(cluster, law.sizes)
+        matrix[:count, :count] += (cluster[:, None] == cluster) * (shares / sizes[cluster])[:, None] * law.sizes
+    if law.padding is not None:
+        matrix[:count, -1] = 1 - law.shares.sum(axis=1)
+        matrix[-1, :count] = (1 - law.padding) * law.sizes / law.sizes.sum()
+        matrix[-1, -1] = law.padding
+    return matrix
 
 
 @dataclass(frozen=True)
 class Estimates:
     """Estimated counts of symbols, float64 ``(groups, symbols)``, and the ends of an interval of each.
 
-    ``counts`` add up to the records of a group, and may be negative. ``low``, ``high``: within 0 and these records.
+    ``counts`` add up to the draws of a group, and may be negative. ``low``, ``high``: within 0 and these draws.
     """
 
     counts: Float64
@@ -47,28 +156,60 @@ class Estimates:
     high: Float64
 
 
-def estimate_counts(drawn: Int64, response: Response, *, confidence: float = 0.95, together: int = 1) -> Estimates:
-    """Estimate how many records had each symbol.
+class Estimator:
+    """Estimator of counts of symbols, from counts of what was drawn by a law.
 
-    ``drawn``: int64 ``(groups, symbols)``, how many records of each group came out as each symbol. ``together``: the
-    number of intervals that all hold with probability ``confidence`` (Bonferroni); 1: each by itself.
+    Raises :class:`ValueError`, with the end of a sentence about the law, for one that cannot be inverted.
     """
-    z2 = NormalDist().inv_cdf(1 - (1 - confidence) / (2 * together)) ** 2
-    own, other = response.own, response.other
-    gain, base = own - other, other * (1 - other)
-    records = drawn.sum(axis=1, keepdims=True).astype(np.float64)
-    excess = drawn - records * other
-    # All N with (excess - N gain)^2 <= z^2 (records base + N slope).
-    slope = own * (1 - own) - base
-    middle = excess / gain + z2 * slope / (2 * gain**2)
-    spread = np.sqrt(np.maximum(middle**2 - (excess**2 - z2 * records * base) / gain**2, 0.0))
-    low, high = (np.clip(end, 0.0, records) for end in (middle - spread, middle + spread))
-    return Estimates(excess / gain, low, high)
+
+    def __init__(self, law: SymbolLaw) -> None:
+        is_single = len(law.clusters) == 2 and bool((law.shares == law.shares[0]).all())
+        self._inverse = _OneLevel(law) if is_single else _Nested(law)
+        self.law = law
+
+    @cached_property
+    def weights(self) -> Weights | None:
+        """Contribution of a draw to each estimate; None for nested levels, where every symbol has its own."""
+        return self._inverse.weights
+
+    def estimate(self, drawn: Int64, *, confidence: float = 0.95, together: int = 1) -> Estimates:
+        """Estimate how often each symbol was drawn for.
+
+        ``drawn``: int64 ``(groups, symbols)``, how many draws of each group came out as each symbol. ``together``: the
+        number of intervals that all hold with probability ``confidence`` (Bonferroni); 1: each by itself.
+        """
+        z2 = NormalDist().inv_cdf(1 - (1 - confidence) / (2 * together)) ** 2
+        draws = drawn.sum(axis=1, keepdims=True).astype(np.float64)
+        found = self._inverse.solve(drawn.astype(np.float64))
+        own, rest = self._inverse.find_variances(np.clip(found, 0, draws))
+        # All N with (found - N)^2 <= z^2 (N own + (draws - N) rest).
+        middle = found + z2 * (own - rest) / 2
+        spread = np.sqrt(np.maximum(middle**2 - (found**2 - z2 * draws * rest), 0.0))
+        low, high = (np.clip(end, 0.0, draws) for end in (middle - spread, middle + spread))
+        return Estimates(found, low, high)
+
+    def find_shares(self, drawn: Int64) -> tuple[Float64, Float64]:
+        """Estimate the share of each symbol in each group, and its variance: float64 ``(groups, symbols)``."""
+        draws = np.maximum(drawn.sum(axis=1, keepdims=True), 1).astype(np.float64)
+        found = self._inverse.solve(drawn.astype(np.float64))
+        had = np.clip(found, 0, draws)
+        own, rest = self._inverse.find_variances(had)
+        return found / draws, (had * own + (draws - had) * rest) / draws**2
+
+    def find_least_count(self, draws: int, *, confidence: float = 0.95) -> int:
+        """Find the count of a usual symbol from which its estimate stands out from none in half of all tables.
+
+        An estimate of none lies below it, for all symbols together, with probability ``confidence`` (Bonferroni).
+        """
+        z = NormalDist().inv_cdf(1 - (1 - confidence) / (2 * self.law.size))
+        even = np.append(self.law.sizes / self.law.sizes.sum(), [0.0] * (self.law.padding is not None))
+        _, rest = self._inverse.find_variances(even[None, :] * draws)
+        return math.ceil(z * math.sqrt(draws * float(np.median(rest))))
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes of the shares of symbols between two groups of records, ``(pairs, symbols)``.
+    """Changes of the shares of symbols between two groups of draws, ``(pairs, symbols)``.
 
     ``differences``: later less earlier, float64. ``low``, ``high``: an interval of each. ``are_real``: bool, the
     changes that are more than noise, of which a share is false discoveries.
@@ -80,34 +221,129 @@ class Changes:
     are_real: Bool
 
 
-def compare_shares(before: Int64, after: Int64, response: Response, *, confidence: float = 0.95) -> Changes:
+def compare_shares(before: Int64, after: Int64, estimator: Estimator, *, confidence: float = 0.95) -> Changes:
     """Estimate how the share of each symbol changed, from drawn counts of both groups: int64 ``(pairs, symbols)``.
 
     ``1 - confidence`` is the false discovery rate of ``are_real`` over all pairs and symbols (Benjamini, Hochberg
-    1995). The records of a group are those that it has, and no sample: only the draws are noise.
+    1995). The texts of a group are those that it has, and no sample: only the draws are noise.
     """
+    (first, noise), (second, more_noise) = map(estimator.find_shares, (before, after))
+    return _find_changes(second - first, np.sqrt(noise + more_noise), confidence)
+
+
+def _find_changes(differences: Float64, deviations: Float64, confidence: float) -> Changes:
     from scipy.stats import false_discovery_control, norm  # takes a second to load
 
-    shares, variances = [], []
-    for drawn in (before, after):
-        records = np.maximum(drawn.sum(axis=1, keepdims=True), 1)
-        counts = estimate_counts(drawn, response).counts
-        had = np.clip(counts, 0, records)
-        spread = had * response.own * (1 - response.own) + (records - had) * response.other * (1 - response.other)
-        shares.append(counts / records)
-        variances.append(spread / ((response.own - response.other) * records) ** 2)
-    differences, deviations = shares[1] - shares[0], np.sqrt(variances[0] + variances[1])
-    false = false_discovery_control(2 * norm.sf(np.abs(differences) / deviations), axis=None)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chances = np.where(deviations > 0, 2 * norm.sf(np.abs(differences) / deviations), 1.0)
+    false = false_discovery_control(chances, axis=None) if chances.size else chances
     width = norm.isf((1 - confidence) / 2) * deviations
     are_real = false.reshape(differences.shape) <= 1 - confidence
     return Changes(differences, differences - width, differences + width, are_real)
 
 
-def find_least_count(response: Response, symbols: int, records: int, *, confidence: float = 0.95) -> int:
-    """Find the count of a symbol from which its estimate usually stands out from none, among all ``symbols``.
+class PairSums(NamedTuple):
+    """Sums over texts for pairs of symbols, float64 ``(pairs,)``; ``texts``: their number.
 
-    An estimate of no records lies below it, for all symbols together, with probability ``confidence`` (Bonferroni).
+    ``together``: estimated number of pairs of draws of one text. ``deviations``, ``squares``: of each text's part in
+    how far this is from chance.
     """
-    z = NormalDist().inv_cdf(1 - (1 - confidence) / (2 * symbols))
-    noise = math.sqrt(records * response.other * (1 - response.other))
-    return math.ceil(z * noise / (response.own - response.other))
+
+    texts: int
+    together: Float64
+    deviations: Float64
+    squares: Float64
+
+
+@dataclass(frozen=True)
+class PairEstimator:
+    """Estimator of how often two symbols stand in one text, and whether more often than by chance.
+
+    Of a text with draws ``i``, the product of both symbols' estimates, without ``i = i``, is an unbiased estimate of
+    the number of its pairs. By chance the pairs of all texts, as many as they have, would be of two symbols in
+    proportion to the counts of both. Texts of few and of many words may differ in many other ways, so that the variance
+    is that between texts (sandwich), which is not below that of the draws.
+
+    ``symbols``: int64 ``(chosen,)``, whose pairs are counted. ``weights``: of the estimator. ``padding``: the number of
+    the symbol of padding, or None. ``counts``: float64 ``(chosen,)``, estimates of these symbols. ``words``, ``pairs``:
+    the estimated number of draws that are no padding, and of pairs of them in one text.
+    """
+
+    symbols: Int64
+    weights: Weights
+    padding: int | None
+    counts: Float64
+    words: float
+    pairs: float
+
+    @classmethod
+    def of(
+        cls, estimator: Estimator, symbols: Sequence[int], counts: Float64, lengths: Sequence[float]
+    ) -> PairEstimator:
+        """Make from an estimator with :attr:`Estimator.weights`.
+
+        ``counts``: float64 ``(all symbols,)``, of the whole table. ``lengths``: sums over texts of their squared number
+        of draws, of its product with their draws of padding, and of the squared number of these, of all draws, and of
+        padding's.
+        """
+        weights = estimator.weights
+        assert weights is not None
+        padding = estimator.law.size - 1 if estimator.law.padding is not None else None
+        squares, products, pad_squares, draws, pads = lengths
+        words, pairs = draws, squares - draws
+        if padding is not None:
+            # The contribution of a draw to the number of words: of one that came out as padding, and of others.
+            at_pad, elsewhere = 1 - weights.own[-1], 1 - weights.other[-1]
+            step = at_pad - elsewhere
+            words = elsewhere * draws + step * pads
+            own = elsewhere**2 * draws + (at_pad**2 - elsewhere**2) * pads
+            pairs = elsewhere**2 * squares + 2 * elsewhere * step * products + step**2 * pad_squares - own
+        chosen = np.array(symbols, np.int64)
+        return cls(chosen, weights, padding, counts[chosen], float(words), float(pairs))
+
+    @cached_property
+    def ends(self) -> tuple[Int64, Int64]:
+        """Places among the chosen symbols of both symbols of each pair."""
+        first, second = np.triu_indices(len(self.symbols), 1)
+        return first, second
+
+    def sum_up(self, values: Int64, offsets: Int64) -> PairSums:
+        """Sum over texts, whose draws are ``values``, int64 ``(draws,)``, by ``offsets``, int64 ``(texts + 1,)``."""
+        texts, chosen = len(offsets) - 1, len(self.symbols)
+        owner = np.repeat(np.arange(texts), np.diff(offsets))
+        place = np.full(max(int(values.max(initial=0)), int(self.symbols.max(initial=0))) + 1, -1)
+        place[self.symbols] = np.arange(chosen)
+        found = place[values]
+        is_chosen = found >= 0
+        cells = owner[is_chosen] * chosen + found[is_chosen]
+        drawn = np.bincount(cells, minlength=texts * chosen).reshape(texts, chosen).astype(np.float64)
+        draws = np.diff(offsets).astype(np.float64)[:, None]
+        pads = np.zeros_like(draws)
+        if self.padding is not None:
+            pads = np.bincount(owner[values == self.padding], minlength=texts).astype(np.float64)[:, None]
+        own, padding, other = (values[self.symbols] for values in self.weights)
+        parts = drawn * own + pads * padding + (draws - drawn - pads) * other
+        a, b = self.ends
+        shared = drawn[:, a] * (own[a] * other[b] - other[a] * other[b]) + drawn[:, b] * (
+            other[a] * own[b] - other[a] * other[b]
+        )
+        shared += pads * (padding[a] * padding[b] - other[a] * other[b]) + draws * (other[a] * other[b])
+        together = parts[:, a] * parts[:, b] - shared
+        words, pairs = draws, draws**2 - draws
+        if self.padding is not None:
+            at_pad, elsewhere = 1 - self.weights.own[-1], 1 - self.weights.other[-1]
+            words = elsewhere * draws + (at_pad - elsewhere) * pads
+            pairs = words**2 - (elsewhere**2 * draws + (at_pad**2 - elsewhere**2) * pads)
+        counts, total = self.counts, self.words
+        by_chance = counts[a] * counts[b] / total**2
+        slope = self.pairs / total**2
+        deviations = together - by_chance * pairs + 2 * self.pairs / total * by_chance * words
+        deviations -= slope * (counts[b] * parts[:, a] + counts[a] * parts[:, b])
+        return PairSums(texts, together.sum(axis=0), deviations.sum(axis=0), (deviations**2).sum(axis=0))
+
+    def compare(self, sums: PairSums, *, confidence: float = 0.95) -> tuple[Float64, Float64, Changes]:
+        """Compare pairs with chance: their estimated number, that by chance, and the difference of both."""
+        a, b = self.ends
+        expected = self.counts[a] * self.counts[b] / self.words**2 * self.pairs
+        variances = np.maximum(sums.squares - sums.deviations**2 / max(sums.texts, 1), 0.0)
+        return sums.together, expected, _find_changes(sums.together - expected, np.sqrt(variances), confidence)

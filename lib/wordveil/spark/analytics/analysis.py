@@ -1,8 +1,4 @@
-"""Terms, topics and subjects of a published table: an analysis that a reader can do with Spark alone.
-
-Where texts were drawn whole, the subjects that records had are counted without bias, with intervals, from the drawn
-symbols, the law that the column ``privacy`` names and the meaning of symbols in the manifest.
-"""
+"""Counts that a reader of an output can estimate with Spark alone: from its drawn symbols and their public law."""
 
 from __future__ import annotations
 
@@ -10,53 +6,57 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.ml.clustering import LDA, LDAModel
-from pyspark.ml.feature import CountVectorizer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from wordveil.errors import InputError, usage_error
 from wordveil.records.schema import SYMBOLS
-from wordveil.spark.analytics.subjects import SubjectCounts, read_meanings
+from wordveil.spark.analytics.symbols import PAIRS_SCHEMA, Meanings, Row, SymbolCounts, count_pairs
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.versions import parse_schema
 
-TERMS, TOPICS, SUBJECTS, TRENDS = "terms", "topics", "subjects", "trends"
-"""Names of the tables in the output's directory."""
+DRAWN, TRENDS, PAIRS = "drawn", "trends", "pairs"
+ESTIMATES = {"words": "terms", "texts": "subjects"}
+"""Names of the tables in the output's directory; those of estimates by what was drawn."""
 _WORD = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*"
-_VOCABULARY = 10_000
-"""Number of the most frequent terms that the topics use."""
-_TERMS_SCHEMA = "public_version bigint, term string, count bigint, documents bigint"
-_TOPICS_SCHEMA = "public_version bigint, topic int, rank int, term string, weight double"
+_DRAWN_SCHEMA = "public_version bigint, term string, count bigint, documents bigint"
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Terms and topics of a table.
+    """Estimates from an output, or its written words where no symbols are published.
 
-    ``table``, ``public_version``, ``output``: what was read and where the tables are. ``documents``: records that have
-    a term. ``terms``: different terms, without stop-words, in enough documents. ``occurrences``: their total number.
-    ``topics``: the terms of each topic with the highest weights; no more topics than documents. ``subjects``: rows of
-    the table of subjects over all records, the most frequent first; empty unless texts were drawn whole.
+    ``table``, ``public_version``, ``output``: what was read (None: no Delta table), and where the tables are.
+    ``unit``: words or texts; None without symbols. ``records``: rows. ``totals``: rows of estimates over all groups,
+    the most frequent first. ``estimates``, ``trends``, ``pairs``: rows of the tables. ``drawn``: different words of the
+    table of written words.
     """
 
     table: str
-    public_version: int
+    public_version: int | None
     output: str
+    unit: str | None
     records: int
-    documents: int
-    terms: int
-    occurrences: int
-    topics: tuple[tuple[str, ...], ...]
-    subjects: tuple[dict[str, Any], ...] = ()
+    totals: tuple[Row, ...] = ()
+    estimates: tuple[Row, ...] = ()
+    trends: tuple[Row, ...] = ()
+    pairs: tuple[Row, ...] = ()
+    drawn: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {**self.__dict__, "topics": [list(topic) for topic in self.topics]}
+        """Return plain values for JSON: totals, and of trends and pairs those that are more than noise."""
+        trends = [{name: _plain(value) for name, value in row.items()} for row in self.trends if row["more_than_noise"]]
+        pairs = [row for row in self.pairs if row["more_than_chance"]]
+        values = {name: value for name, value in vars(self).items() if name != "estimates"}
+        return {**values, "totals": list(self.totals), "trends": trends, "pairs": pairs}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def analyse(
@@ -66,82 +66,87 @@ def analyse(
     *,
     version: int | None = None,
     text: str = "text",
-    topics: int = 5,
-    shown: int = 10,
-    min_documents: int = 2,
-    stop_words: Sequence[str] = (),
     by: Sequence[str] = (),
     over: str | None = None,
+    pairs: int = 30,
+    min_documents: int = 2,
+    stop_words: Sequence[str] = (),
     progress: Callable[[str], None] = ignore,
 ) -> Analysis:
-    """Count the terms of a published table, find its topics, and write both as Delta tables.
+    """Estimate how often texts had each symbol, and write the estimates as Delta tables.
 
-    Latent Dirichlet allocation finds the topics. ``version``: the table's version to read, by default the latest.
-    ``text``: its column of text. ``topics``: the number of topics; ``shown``: the number of terms that describe each.
-    ``min_documents``: terms of fewer documents are left out. ``by``: kept columns in whose groups subjects are counted.
-    ``over``: a kept column, such as a week, between whose values in order subjects are compared. Each table is replaced
-    in one commit.
+    ``version``: of a Delta table, by default the latest. ``by``: kept columns in whose groups symbols are counted.
+    ``over``: a kept column, such as a week, between whose values in order they are compared. ``pairs``: the number of
+    frequent symbols whose pairs in one text are counted, without those of ``stop_words``. Without symbols, the written
+    words are counted as they came out: those of the column ``text``, in ``min_documents`` texts, that are no
+    stop-words. Each table is replaced in one commit.
 
     Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
     """
     _check_output(table, output)
-    store = DeltaTable(spark, table, "table")
-    if not store.exists():
-        raise InputError(f"--table = {table}: there is no Delta table. Name the directory that holds _manifest.json.")
-    chosen = store.version() if version is None else version
-    with input_errors("--table", table, f"Delta table at version {chosen}"):
-        rows = store.read(chosen)
-    if text not in rows.columns:
-        raise InputError(f"--text = {text}: the table has no such column. It has: {', '.join(rows.columns)}.")
+    rows, chosen = _read(spark, table, version)
     groups = (*by, *([over] if over and over not in by else ()))
     if unknown := [name for name in groups if name not in rows.columns or name in (text, SYMBOLS, "privacy")]:
         raise InputError(f"--by = {unknown[0]}: the table has no such kept column. It has: {', '.join(rows.columns)}.")
-    meanings = read_meanings(spark, table) if SYMBOLS in rows.columns else []
-    if groups and not meanings:
+    meanings = Meanings.read(spark, table) if SYMBOLS in rows.columns else None
+    if groups and meanings is None:
         raise InputError(
-            f"--by = {', '.join(groups)}: groups the subjects of texts that were drawn whole, and the manifest of this "
-            "table names none. Remove it."
+            f"--by = {', '.join(groups)}: the table has no symbols, from which counts of groups are estimated. Set "
+            "output.symbols: true in a new release, or remove --by."
         )
-    progress("counting terms")
+    if meanings is None and text not in rows.columns:
+        raise InputError(f"--text = {text}: the table has no such column. It has: {', '.join(rows.columns)}.")
     with job_errors("the earlier tables are unchanged"):
-        words = _split_words(rows, text, stop_words).cache()
-        try:
-            records, documents = words.count(), words.where("size(words) > 0").count()
-            terms = _count_terms(words, min_documents).cache()
-            kept = terms.count()
-            total = int(terms.agg({"count": "sum"}).collect()[0][0] or 0)
-            progress("finding topics")
-            weighed = _find_topics(words, min_documents, min(topics, documents), shown) if kept else []
-            progress("writing")
-            versioned = terms.selectExpr(f"{chosen}L AS public_version", "*")
-            _replace(versioned, f"{output}/{TERMS}", parse_schema(_TERMS_SCHEMA))
-            flat = [
-                (chosen, number, rank, term, weight)
-                for number, topic in enumerate(weighed)
-                for rank, (term, weight) in enumerate(topic)
-            ]
-            tables = {TOPICS: (flat, parse_schema(_TOPICS_SCHEMA))}
-            terms.unpersist()
-            subjects: tuple[dict[str, Any], ...] = ()
-            if meanings:
-                progress("estimating subjects")
-                found = SubjectCounts.count(rows, groups, meanings)
-                tables[SUBJECTS] = found.list_rows(chosen)
-                if over:
-                    tables[TRENDS] = found.list_trends(chosen, over)
-                subjects = found.sum_up()
-            for name, (values, schema) in tables.items():
-                _replace(spark.createDataFrame(values, schema), f"{output}/{name}", schema)
-        finally:
-            words.unpersist()
-    shown_topics = tuple(tuple(term for term, _ in topic) for topic in weighed)
-    return Analysis(table, chosen, output, records, documents, kept, total, shown_topics, subjects)
+        if meanings is None:
+            progress("counting written words")
+            words = _split_words(rows, text, stop_words)
+            counted = _count_terms(words, min_documents).cache()
+            try:
+                _replace(_stamp(counted, chosen, parse_schema(_DRAWN_SCHEMA)), f"{output}/{DRAWN}")
+                return Analysis(table, chosen, output, None, rows.count(), drawn=counted.count())
+            finally:
+                counted.unpersist()
+        progress("counting symbols")
+        counts = SymbolCounts.count(rows, groups, meanings)
+        estimates = counts.estimate()
+        trends = counts.compare(over) if over else []
+        progress("counting pairs")
+        found = count_pairs(rows, counts, pairs, stop_words) if pairs > 1 else []
+        progress("writing")
+        tables = {ESTIMATES[meanings.unit]: (estimates, counts.make_schema())}
+        if over:
+            tables[TRENDS] = trends, counts.make_schema(over)
+        if found:
+            tables[PAIRS] = found, parse_schema(PAIRS_SCHEMA)
+        for name, (values, schema) in tables.items():
+            made = spark.createDataFrame([(chosen, *row.values()) for row in values], schema)
+            _replace(made, f"{output}/{name}")
+        records = rows.count()
+    totals = counts.sum_up().estimate() if counts.groups else []
+    return Analysis(
+        *(table, chosen, output, meanings.unit, records),
+        *(tuple(totals), tuple(estimates), tuple(trends), tuple(found)),
+    )
 
 
 def _check_output(table: str, output: str) -> None:
     here, there = (path.rstrip("/") + "/" for path in (output, table))
     if here.startswith(there) or there.startswith(here):
         raise usage_error("--output", output, "is the table, inside it or above it. Choose another path.")
+
+
+def _read(spark: SparkSession, table: str, version: int | None) -> tuple[DataFrame, int | None]:
+    """Read a published Delta table at a version, or the released rows of a job's Parquet output."""
+    store = DeltaTable(spark, table, "table")
+    if store.exists():
+        chosen = store.version() if version is None else version
+        with input_errors("--table", table, f"Delta table at version {chosen}"):
+            return store.read(chosen), chosen
+    if version is not None:
+        raise InputError(f"--version = {version}: {table} is no Delta table, which has versions. Remove it.")
+    with input_errors("--table", table, "published Delta table, or Parquet output of a job"):
+        rows = spark.read.parquet(table)
+    return rows.where("status = 'released'") if "status" in rows.columns else rows, None
 
 
 def _split_words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
@@ -164,22 +169,11 @@ def _count_terms(words: DataFrame, min_documents: int) -> DataFrame:
     return terms.where(F.col("documents") >= min_documents).orderBy(F.desc("count"), "term")
 
 
-def _find_topics(words: DataFrame, min_documents: int, topics: int, shown: int) -> list[list[tuple[str, float]]]:
-    """Find the terms of each topic with the highest weights; the same ones for the same table."""
-    documents = words.where("size(words) > 0").coalesce(4)
-    counter = CountVectorizer(
-        inputCol="words", outputCol="features", vocabSize=_VOCABULARY, minDF=float(min_documents)
-    ).fit(documents)
-    # At least two: a single topic would be the list of frequent terms, which the other table holds.
-    model: LDAModel = LDA(k=max(topics, 2), maxIter=20, seed=1).fit(counter.transform(documents).select("features"))
-    described = model.describeTopics(shown).orderBy("topic").collect()
-    return [
-        [(counter.vocabulary[index], float(weight)) for index, weight in zip(*row[1:3], strict=True)]
-        for row in described
-    ]
+def _stamp(rows: DataFrame, version: int | None, schema: StructType) -> DataFrame:
+    return rows.select(F.lit(version).cast("bigint").alias("public_version"), "*").to(schema)
 
 
-def _replace(rows: DataFrame, path: str, schema: StructType) -> None:
+def _replace(rows: DataFrame, path: str) -> None:
     store = DeltaTable(rows.sparkSession, path, "table of analytics")
-    store.create(schema)
+    store.create(rows.schema)
     store.replace(rows.coalesce(1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import FindBundle, find_once
 from wordveil.assembly.jobs import find_table_terms
 from wordveil.config.load import Config
@@ -19,7 +21,7 @@ from wordveil.evaluation.linkage import CANDIDATES, LENGTHS, LinkageForecast, Li
 from wordveil.evaluation.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
-from wordveil.measures.estimates import Response, find_least_count
+from wordveil.measures.estimates import Estimator
 from wordveil.measures.recovery import draw_publicly, find_laws
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.mechanisms.inputs import rank_frequencies
@@ -155,16 +157,18 @@ def make_plan(
         linkage=trials.forecast(_lengths(policy)) if bundle and (trials := find_trials()) else None,
         unit=policy.unit,
         fitting=_count_fitting(config.budget, terms) if terms else {},
-        counted=_plan_counts(terms, bundle.mechanism.responses, rows or CANDIDATES) if terms and bundle else None,
+        counted=_plan_counts(bundle, policy, rows or CANDIDATES) if bundle and config.text_columns.symbols else None,
         table=_plan_table(find_table_terms(config.output.shuffle, settings, bundle), rows) if bundle else None,
     )
 
 
-def _plan_counts(terms: ReleaseTerms, symbols: int | None, rows: int) -> dict[str, int] | None:
-    if symbols is None:
+def _plan_counts(bundle: Bundle, policy: TextPolicy, rows: int) -> dict[str, int] | None:
+    if (symbols := bundle.mechanism.symbols) is None:
         return None
-    least = find_least_count(Response.of(terms.guarantee.pure, symbols), symbols, rows)
-    return {"rows": rows, "least": least}
+    draws = rows * (policy.n_max or 1)
+    with suppress(ValueError):  # a law that cannot be inverted
+        return {"draws": draws, "least": Estimator(symbols.law).find_least_count(draws)}
+    return None
 
 
 def _plan_table(terms: TableTerms | None, rows: int | None) -> dict[str, Any] | None:

@@ -1,0 +1,80 @@
+"""Analytics of a job's output: counts in groups, trends and pairs are the estimator's over all rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from support.releases import read_delta
+from support.workspaces import EMBEDDING, Workspace, read_output
+from wordveil.errors import ConfigError, InputError
+from wordveil.measures.estimates import Estimator, PairEstimator
+from wordveil.mechanisms.laws import SymbolLaw
+from wordveil.spark.analytics.analysis import analyse
+from wordveil.spark.sanitise.job import SYMBOLS_FILE, run_sanitise
+
+WORDS = EMBEDDING.words.to_pylist()
+TREE = {"name": "tree", "epsilon": 5.0, "clusters": [6], "least": 2}
+
+
+def corpus(count: int) -> pa.Table:
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(0, 12))) for _ in range(count)]
+    day = [f"d{number % 2}" if number % 7 else None for number in range(count)]
+    return pa.table({"id": [str(number) for number in range(count)], "body": texts, "day": pa.array(day)})
+
+
+def test_analyse_words_of_a_job_gives_the_estimators_figures(spark: Any, workspace: Workspace, tmp_path: Path):
+    path, out = workspace.write_corpus(corpus(400), "words", files=2), tmp_path / "out"
+    config = workspace.config(
+        input={"path": str(path)}, mechanism=TREE, output={"path": str(out), "symbols": True, "partition_by": ["day"]}
+    )
+    run_sanitise(config, lambda: spark)
+    analysis = analyse(spark, str(out), str(tmp_path / "found"), over="day", pairs=4)
+    assert (analysis.unit, analysis.records, analysis.public_version) == ("words", 400, None)
+    rows = read_output(str(out))
+    law = SymbolLaw.from_dict(json.loads((out / SYMBOLS_FILE).read_text("utf-8"))["law"])
+    estimator = Estimator(law)
+    drawn = [row["symbols"] for row in rows]
+    assert {len(symbols) for symbols in drawn} == {24}
+    counts = np.bincount(np.concatenate(drawn), minlength=law.size)[None, :]
+    estimates = estimator.estimate(counts).counts[0]
+    assert {row["symbol"]: row["estimate"] for row in analysis.totals} == pytest.approx(dict(enumerate(estimates)))
+    assert [row["rank"] for row in analysis.totals] == [1, 2, 3, 4, 5, 6, 7]
+    found = read_delta(tmp_path / "found" / "terms")
+    days = {row["day"] for row in found}
+    assert days == {"d0", "d1", None}
+    for day in days:
+        part = [symbols for row, symbols in zip(rows, drawn, strict=True) if row["day"] == day]
+        own = np.bincount(np.concatenate(part), minlength=law.size)[None, :]
+        expected = estimator.estimate(own)
+        group = sorted((row for row in found if row["day"] == day), key=lambda row: row["symbol"])
+        assert [row["low"] for row in group] == pytest.approx(expected.low[0].tolist())
+        assert [row["share"] for row in group] == pytest.approx((expected.counts[0] / own.sum()).tolist())
+    trends = read_delta(tmp_path / "found" / "trends")
+    assert {(row["day_before"], row["day"]) for row in trends} == {("d0", "d1")}
+    assert len(trends) == 7
+    offsets = np.arange(401) * 24
+    pads = np.array([symbols.count(6) for symbols in drawn])
+    sums = [400 * 24**2, 24 * pads.sum(), pads @ pads, 400 * 24, pads.sum()]
+    chosen = sorted(np.argsort(-estimates[:6], kind="stable")[:4].tolist())
+    direct = PairEstimator.of(estimator, chosen, estimates, sums)
+    together, _, changes = direct.compare(direct.sum_up(np.concatenate(drawn), offsets))
+    pairs = read_delta(tmp_path / "found" / "pairs")
+    assert sorted(row["together"] for row in pairs) == pytest.approx(sorted(together.tolist()))
+    assert sorted(row["low"] for row in pairs) == pytest.approx(sorted(changes.low.tolist()))
+
+    with pytest.raises(InputError, match=r"--version = 3: .* is no Delta table"):
+        analyse(spark, str(out), str(tmp_path / "found"), version=3)
+
+
+def test_symbols_of_other_mechanisms_are_refused(workspace: Workspace):
+    with pytest.raises(ConfigError, match=r"output\.symbols = true: needs clusters, and mechanism\.name: laplace"):
+        workspace.config(output={"symbols": True})
+    with pytest.raises(ConfigError, match=r"input\.keep = symbols: is the name of the column of drawn symbols"):
+        workspace.config(mechanism=TREE, input={"keep": ["symbols"]}, output={"symbols": True})
