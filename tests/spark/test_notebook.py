@@ -1,4 +1,4 @@
-"""The notebook of examples/ and the page on how it works run from top to bottom."""
+"""The notebooks of examples/ and the page on how it works run from top to bottom."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ from support.repository import ROOT
 @pytest.mark.xdist_group("cluster")  # it starts Java beside that of other tests, as the tests on clusters do
 def test_the_notebook_runs_in_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its cells print what they say."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    notebook = nbformat.read(ROOT / "examples" / "first_day.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
-    shown = {cell.id: printed(cell) for cell in notebook.cells if cell.cell_type == "code"}
+    shown = run_notebook("first_day", tmp_path, monkeypatch)
     assert "2 faults" in shown["faults"]
     assert "each different word costs at most 8.000" in shown["plan"]
     assert len(shown["words"].splitlines()) == 4
@@ -33,6 +30,29 @@ def test_the_notebook_runs_in_a_kernel(tmp_path: Path, monkeypatch: pytest.Monke
     prices = ast.literal_eval(shown["prices"].splitlines()[0])
     assert prices["records"] == 60
     assert prices["cheapest"] <= prices["most_expensive"] <= 8 * prices["words_drawn"]
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.xdist_group("cluster")
+def test_the_analysts_notebook_finds_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shown = run_notebook("analyst", tmp_path, monkeypatch)
+    assert shown["duckdb"].splitlines()[-1] == "True", "DuckDB and pandas count alike"
+    assert [int(line.split()[-1]) for line in shown["duckdb"].splitlines()[1:3]] == [
+        int(count) for count in re.findall(r"sum\(count\)=(\d+)", shown["spark"])
+    ]
+    assert re.search(r"\b(play|wickets|england)\b", shown["tables"])
+    real, of = map(int, re.findall(r"\d+", shown["changes"].splitlines()[0]))
+    assert 50 < real < of == 1_000
+    assert float(re.findall(r"\d\.\d\d", shown["classifier"])[0]) > 0.65
+
+
+def run_notebook(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Run a notebook in a kernel; what each cell printed, by its id."""
+    monkeypatch.setenv("TMPDIR", str(home))
+    notebook = nbformat.read(ROOT / "examples" / f"{name}.ipynb", as_version=4)
+    NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    return {cell.id: printed(cell) for cell in notebook.cells if cell.cell_type == "code"}
 
 
 def printed(cell: nbformat.NotebookNode) -> str:
