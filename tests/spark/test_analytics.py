@@ -16,6 +16,7 @@ from wordveil.errors import ConfigError, InputError
 from wordveil.measures.estimates import Estimator, PairEstimator
 from wordveil.mechanisms.laws import SymbolLaw
 from wordveil.spark.analytics.analysis import analyse
+from wordveil.spark.analytics.symbols import SymbolCounts
 from wordveil.spark.sanitise.job import SYMBOLS_FILE, run_sanitise
 
 WORDS = EMBEDDING.words.to_pylist()
@@ -71,6 +72,16 @@ def test_analyse_words_of_a_job_gives_the_estimators_figures(spark: Any, workspa
 
     with pytest.raises(InputError, match=r"--version = 3: .* is no Delta table"):
         analyse(spark, str(out), str(tmp_path / "found"), version=3)
+    described = json.loads((out / SYMBOLS_FILE).read_text("utf-8"))
+    for change, problem in (({"law": {}}, "got values without it"), ({"meanings": []}, "describes 0 symbols")):
+        (out / SYMBOLS_FILE).write_text(json.dumps(described | change))
+        with pytest.raises(InputError, match=rf"_symbols\.json: .*{problem}.*Verify the table"):
+            analyse(spark, str(out), str(tmp_path / "found"))
+
+
+@pytest.mark.parametrize(("by", "over"), [(["Share"], None), (["week_before"], "week"), (["public_version"], None)])
+def test_columns_with_names_of_estimates_are_refused(by: list[str], over: str | None):
+    assert SymbolCounts.find_clashes([*by, "day"], over) == by
 
 
 def test_symbols_of_other_mechanisms_are_refused(workspace: Workspace):

@@ -83,15 +83,13 @@ def analytics(
             pairs=pairs,
             min_documents=min_documents,
             stop_words=load_stop_words("english"),
+            page=call.page is not None,
             progress=progress,
         )
-    if call.page is not None:
-        from wordveil.errors import usage_error
+    if call.page is not None and found.unit is not None:
         from wordveil.report.estimates import render_estimates
 
-        if found.unit is None:
-            raise usage_error("--html", str(call.page), "draws estimates, and the table has no symbols. Remove it.")
-        columns = [*groups, *([over] if over and over not in groups else ())]
+        columns = [*dict.fromkeys([*groups, *([over] if over else ())])]
         page = render_estimates(
             table, found.public_version, found.unit, columns, over, found.estimates, found.trends, found.pairs
         )

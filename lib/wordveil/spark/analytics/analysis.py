@@ -71,6 +71,7 @@ def analyse(
     pairs: int = 30,
     min_documents: int = 2,
     stop_words: Sequence[str] = (),
+    page: bool = False,
     progress: Callable[[str], None] = ignore,
 ) -> Analysis:
     """Estimate how often texts had each symbol, and write the estimates as Delta tables.
@@ -79,21 +80,25 @@ def analyse(
     ``over``: a kept column, such as a week, between whose values in order they are compared. ``pairs``: the number of
     frequent symbols whose pairs in one text are counted, without those of ``stop_words``. Without symbols, the written
     words are counted as they came out: those of the column ``text``, in ``min_documents`` texts, that are no
-    stop-words. Each table is replaced in one commit.
+    stop-words. ``page``: symbols are required. Each table is replaced in one commit.
 
     Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
     """
     _check_output(table, output)
     rows, chosen = _read(spark, table, version)
-    groups = (*by, *([over] if over and over not in by else ()))
+    groups = tuple(dict.fromkeys([*by, *([over] if over else ())]))
     if unknown := [name for name in groups if name not in rows.columns or name in (text, SYMBOLS, "privacy")]:
         raise InputError(f"--by = {unknown[0]}: the table has no such kept column. It has: {', '.join(rows.columns)}.")
+    if clashes := SymbolCounts.find_clashes(groups, over):
+        raise InputError(f"--by = {clashes[0]}: is the name of a column of estimates, too. Name another column.")
     meanings = Meanings.read(spark, table) if SYMBOLS in rows.columns else None
     if groups and meanings is None:
         raise InputError(
             f"--by = {', '.join(groups)}: the table has no symbols, from which counts of groups are estimated. Set "
             "output.symbols: true in a new release, or remove --by."
         )
+    if page and meanings is None:
+        raise InputError("--html: draws estimates, and the table has no symbols to estimate from. Remove it.")
     if meanings is None and text not in rows.columns:
         raise InputError(f"--text = {text}: the table has no such column. It has: {', '.join(rows.columns)}.")
     with job_errors("the earlier tables are unchanged"):
@@ -116,7 +121,7 @@ def analyse(
         tables = {ESTIMATES[meanings.unit]: (estimates, counts.make_schema())}
         if over:
             tables[TRENDS] = trends, counts.make_schema(over)
-        if found:
+        if pairs > 1:
             tables[PAIRS] = found, parse_schema(PAIRS_SCHEMA)
         for name, (values, schema) in tables.items():
             made = spark.createDataFrame([(chosen, *row.values()) for row in values], schema)

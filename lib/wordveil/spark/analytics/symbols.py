@@ -27,7 +27,7 @@ from wordveil.spark.platform.versions import parse_schema
 from wordveil.spark.sanitise.job import SYMBOLS_FILE
 
 Row = dict[str, Any]
-MOST_ESTIMATES = 5_000_000
+MOST_ESTIMATES = 1_000_000
 """Largest number of groups times symbols of a table of estimates."""
 _CELL, _SYMBOL = "__cell", "__symbol"
 _TEXTS = 2_000
@@ -68,9 +68,12 @@ class Meanings:
                 if described is None:
                     return None
                 try:
-                    return cls(Estimator(SymbolLaw.from_dict(described["law"])), described["meanings"])
-                except ValueError as error:
-                    raise InputError(f"{table}/{name}: no counts can be estimated: {error}.") from None
+                    law, rows = SymbolLaw.from_dict(described["law"]), list(described["meanings"])
+                    return cls(Estimator(law), rows)
+                except (KeyError, TypeError, ValueError) as error:
+                    raise InputError(
+                        f"{table}/{name}: no counts can be estimated: {error}. Verify the table."
+                    ) from None
         return None
 
     @property
@@ -197,6 +200,13 @@ class SymbolCounts:
     @property
     def _names(self) -> list[str]:
         return [name for name, _ in self.by]
+
+    @staticmethod
+    def find_clashes(by: Sequence[str], over: str | None) -> list[str]:
+        """List the columns of groups that have the name of a column of the tables."""
+        made = {name.lower() for schema in (_ESTIMATES, _TRENDS) for name in parse_schema(schema).names}
+        made |= {"public_version", *([f"{over}_before".lower()] if over else ())}
+        return [name for name in by if name.lower() in made]
 
     def make_schema(self, over: str | None = None) -> StructType:
         """Make the schema of estimates, or of trends ``over`` a column."""
