@@ -68,12 +68,15 @@ class Meanings:
                 if described is None:
                     return None
                 try:
-                    law, rows = SymbolLaw.from_dict(described["law"]), list(described["meanings"])
-                    return cls(Estimator(law), rows)
+                    estimator, rows = Estimator(SymbolLaw.from_dict(described["law"])), list(described["meanings"])
                 except (KeyError, TypeError, ValueError) as error:
                     raise InputError(
                         f"{table}/{name}: no counts can be estimated: {error}. Verify the table."
                     ) from None
+                if len(rows) != estimator.law.size:
+                    problem = f"describes {len(rows):,} symbols, and the law is of {estimator.law.size:,}"
+                    raise InputError(f"{table}/{name}: {problem}. Verify the table.")
+                return cls(estimator, rows)
         return None
 
     @property
