@@ -6,7 +6,8 @@ Texts are what they are: only draws are random, and they are independent, so tha
 interval. If ``N`` of ``n`` had a symbol, its estimate has the mean ``N`` and the variance ``N v + (n - N) w``, where
 ``v`` is the variance that one of them adds, and ``w`` the mean of the others'. The interval has all ``N`` whose
 estimate lies within ``z`` standard deviations of its mean (a score interval), which covers far better for few records
-than a fixed width around the estimate.
+than a fixed width around the estimate. Far in the tails of rare events no normal law holds: intervals that hold
+together, and what is more than noise, take Bernstein's inequality, which holds for any number of draws.
 
 The unknown word becomes every position alike: its draws are spread over the estimates of all symbols.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import NamedTuple
@@ -27,6 +28,10 @@ from wordveil.mechanisms.laws import SymbolLaw
 
 MOST_NESTED = 4096
 """Largest number of symbols of a law that has to be inverted as a matrix."""
+LEAST_TEXTS = 30
+"""Smallest number of texts of which pairs are called more than chance."""
+_LEAST_GAIN = 1e-6
+_ALIKE = "its law is the same for several symbols as far as numbers can tell"
 
 
 class Weights(NamedTuple):
@@ -46,6 +51,8 @@ class _OneLevel:
     def __init__(self, law: SymbolLaw) -> None:
         stay, moved = law.shares[0].tolist()
         pads = law.padding is not None
+        if stay < _LEAST_GAIN or (pads and law.padding - (1 - stay - moved) < _LEAST_GAIN):
+            raise ValueError(_ALIKE)
         even = law.sizes / law.sizes.sum()
         becomes_pad = 1 - stay - moved if pads else 0.0
         pad_stays = law.padding or 0.0
@@ -74,6 +81,7 @@ class _OneLevel:
         self.weights = Weights(*weights)
         self._own, self._words, self._padding = variances
         self._pads = pads
+        self.most, self.least = np.max(weights, axis=0), np.min(weights, axis=0)
 
     def solve(self, drawn: Float64) -> Float64:
         own, padding, other = self.weights
@@ -117,7 +125,8 @@ class _Nested:
         # Rows of the law add up to 1, so that this bounds the error of counts relative to the number of draws.
         residual = np.abs(matrix @ self._inverse - np.eye(law.size)).sum(axis=1).max()
         if not residual < 1e-6:
-            raise ValueError("its law is the same for several symbols as far as numbers can tell")
+            raise ValueError(_ALIKE)
+        self.most, self.least = self._inverse.max(axis=0), self._inverse.min(axis=0)
         self._spread = matrix @ self._inverse**2 - np.eye(law.size)
 
     def solve(self, drawn: Float64) -> Float64:
@@ -172,16 +181,33 @@ class Estimator:
         """Contribution of a draw to each estimate; None for nested levels, where every symbol has its own."""
         return self._inverse.weights
 
+    @property
+    def widest(self) -> Float64:
+        """Most that a draw moves each estimate away from its mean: float64 ``(symbols,)``."""
+        widest: Float64 = np.maximum(self._inverse.most, 1 - self._inverse.least)
+        return widest
+
     def estimate(self, drawn: Int64, *, confidence: float = 0.95, together: int = 1) -> Estimates:
         """Estimate how often each symbol was drawn for.
 
         ``drawn``: int64 ``(groups, symbols)``, how many draws of each group came out as each symbol. ``together``: the
-        number of intervals that all hold with probability ``confidence`` (Bonferroni); 1: each by itself.
+        number of intervals that all hold with probability ``confidence`` (Bonferroni, Bernstein); 1: each by itself.
         """
-        z2 = NormalDist().inv_cdf(1 - (1 - confidence) / (2 * together)) ** 2
         draws = drawn.sum(axis=1, keepdims=True).astype(np.float64)
         found = self._inverse.solve(drawn.astype(np.float64))
         own, rest = self._inverse.find_variances(np.clip(found, 0, draws))
+        if together > 1:
+            # All N whose distance t from the estimate has t^2 <= 2 L (N own + (draws - N) rest + t most / 3).
+            level = math.log(2 * together / (1 - confidence))
+            constant = 2 * level * np.maximum(found * own + (draws - found) * rest, 0)
+            below = level * (rest - own + self._inverse.most / 3)
+            above = level * (own - rest + (1 - self._inverse.least) / 3)
+            low, high = (
+                np.clip(found + sign * (slope + np.sqrt(slope**2 + constant)), 0.0, draws)
+                for sign, slope in ((-1, below), (1, above))
+            )
+            return Estimates(found, low, high)
+        z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
         # All N with (found - N)^2 <= z^2 (N own + (draws - N) rest).
         middle = found + z2 * (own - rest) / 2
         spread = np.sqrt(np.maximum(middle**2 - (found**2 - z2 * draws * rest), 0.0))
@@ -201,10 +227,11 @@ class Estimator:
 
         An estimate of none lies below it, for all symbols together, with probability ``confidence`` (Bonferroni).
         """
-        z = NormalDist().inv_cdf(1 - (1 - confidence) / (2 * self.law.size))
+        level = math.log(2 * self.law.size / (1 - confidence))
         even = np.append(self.law.sizes / self.law.sizes.sum(), [0.0] * (self.law.padding is not None))
         _, rest = self._inverse.find_variances(even[None, :] * draws)
-        return math.ceil(z * math.sqrt(draws * float(np.median(rest))))
+        slope = level * float(np.median(self._inverse.most)) / 3
+        return math.ceil(slope + math.sqrt(slope**2 + 2 * level * draws * float(np.median(rest))))
 
 
 @dataclass(frozen=True)
@@ -225,17 +252,22 @@ def compare_shares(before: Int64, after: Int64, estimator: Estimator, *, confide
     """Estimate how the share of each symbol changed, from drawn counts of both groups: int64 ``(pairs, symbols)``.
 
     ``1 - confidence`` is the false discovery rate of ``are_real`` over all pairs and symbols (Benjamini, Hochberg
-    1995). The texts of a group are those that it has, and no sample: only the draws are noise.
+    1995), by the chance of a difference that Bernstein's inequality bounds. The texts of a group are those that it has,
+    and no sample: only the draws are noise. Each group must have draws.
     """
     (first, noise), (second, more_noise) = map(estimator.find_shares, (before, after))
-    return _find_changes(second - first, np.sqrt(noise + more_noise), confidence)
+    draws = np.minimum(before.sum(axis=1), after.sum(axis=1))[:, None]
+    return _find_changes(second - first, noise + more_noise, estimator.widest / np.maximum(draws, 1), confidence)
 
 
-def _find_changes(differences: Float64, deviations: Float64, confidence: float) -> Changes:
+def _find_changes(differences: Float64, variances: Float64, widest: Float64 | float, confidence: float) -> Changes:
+    """Find the differences that are more than noise. ``widest``: what one draw can move a difference by."""
     from scipy.stats import false_discovery_control, norm  # takes a second to load
 
+    deviations, distances = np.sqrt(variances), np.abs(differences)
     with np.errstate(invalid="ignore", divide="ignore"):
-        chances = np.where(deviations > 0, 2 * norm.sf(np.abs(differences) / deviations), 1.0)
+        exponents = distances**2 / (2 * (variances + widest * distances / 3))
+    chances = np.minimum(2 * np.exp(-np.nan_to_num(exponents)), 1.0)
     false = false_discovery_control(chances, axis=None) if chances.size else chances
     width = norm.isf((1 - confidence) / 2) * deviations
     are_real = false.reshape(differences.shape) <= 1 - confidence
@@ -346,4 +378,7 @@ class PairEstimator:
         a, b = self.ends
         expected = self.counts[a] * self.counts[b] / self.words**2 * self.pairs
         variances = np.maximum(sums.squares - sums.deviations**2 / max(sums.texts, 1), 0.0)
-        return sums.together, expected, _find_changes(sums.together - expected, np.sqrt(variances), confidence)
+        changes = _find_changes(sums.together - expected, variances, 0.0, confidence)
+        if sums.texts < LEAST_TEXTS:  # their variance is hardly known
+            changes = replace(changes, are_real=np.zeros_like(changes.are_real))
+        return sums.together, expected, changes

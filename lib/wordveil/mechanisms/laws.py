@@ -87,17 +87,20 @@ class SymbolLaw:
             numbers, levels = np.arange(count), [np.array(level, np.int64) for level in values["levels"]]
             shares = np.array([[float(share) for share in row] for row in values["shares"]])
             padding = None if values["padding"] is None else float(values["padding"])
+            kinds = np.array(values["kinds"] or np.zeros(count), np.int64)
             law = cls(
                 np.stack([numbers, *levels, np.zeros_like(numbers)]),
                 np.array(values["sizes"] or np.ones(count), np.int64),
-                shares[np.array(values["kinds"] or np.zeros(count), np.int64)],
+                shares[kinds],
                 padding,
             )
         except (KeyError, TypeError, IndexError, ValueError) as error:
             raise ValueError(f"Expected the law of symbols, got values without it ({type(error).__name__}).") from None
         rest = 1 - law.shares.sum(axis=1)
         is_law = (law.shares >= 0).all() and (rest > -1e-9).all() and (padding is not None or (rest < 1e-9).all())
-        if not is_law or law.shares.shape != (count, len(law.clusters)) or not (law.sizes > 0).all():
+        is_law &= padding is None or 0 <= padding <= 1
+        is_law &= law.sizes.shape == (count,) and bool((law.sizes > 0).all() and (kinds >= 0).all())
+        if not is_law or law.shares.shape != (count, len(law.clusters)):
             raise ValueError("Expected probabilities of levels that add up to 1, and sizes above 0.")
         return law
 

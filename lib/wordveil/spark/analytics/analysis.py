@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +57,8 @@ class Analysis:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, bool | int | float | str | None) else str(value)
+    is_plain = isinstance(value, bool | int | str | None) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_plain else str(value)
 
 
 def analyse(
@@ -88,9 +90,12 @@ def analyse(
     rows, chosen = _read(spark, table, version)
     groups = tuple(dict.fromkeys([*by, *([over] if over else ())]))
     if unknown := [name for name in groups if name not in rows.columns or name in (text, SYMBOLS, "privacy")]:
-        raise InputError(f"--by = {unknown[0]}: the table has no such kept column. It has: {', '.join(rows.columns)}.")
+        option = "--over" if unknown[0] == over else "--by"
+        raise InputError(
+            f"{option} = {unknown[0]}: the table has no such kept column. It has: {', '.join(rows.columns)}."
+        )
     if clashes := SymbolCounts.find_clashes(groups, over):
-        raise InputError(f"--by = {clashes[0]}: is the name of a column of estimates, too. Name another column.")
+        raise InputError(f"--by = {clashes[0]}: cannot be a column of the tables of estimates. Name another.")
     meanings = Meanings.read(spark, table) if SYMBOLS in rows.columns else None
     if groups and meanings is None:
         raise InputError(

@@ -30,8 +30,8 @@ Row = dict[str, Any]
 MOST_ESTIMATES = 1_000_000
 """Largest number of groups times symbols of a table of estimates."""
 _CELL, _SYMBOL = "__cell", "__symbol"
-_TEXTS = 2_000
-"""Texts whose pairs are in memory at once."""
+_PAIRS_AT_ONCE = 1_000_000
+"""Largest number of texts times pairs in memory at once."""
 _MEANING = "symbol int, written string, keywords string"
 _ESTIMATES = (
     f"{_MEANING}, size int, draws bigint, drawn bigint, estimate double, low double, high double, low_of_all double, "
@@ -63,16 +63,18 @@ class Meanings:
         for name in (MANIFEST, SYMBOLS_FILE):
             file = Files(spark, f"{table}/{name}")
             if file.exists():
-                found = json.loads(file.read())
-                described = found["manifest"].get("symbols") if name == MANIFEST else found
-                if described is None:
-                    return None
                 try:
-                    estimator, rows = Estimator(SymbolLaw.from_dict(described["law"])), list(described["meanings"])
-                except (KeyError, TypeError, ValueError) as error:
-                    raise InputError(
-                        f"{table}/{name}: no counts can be estimated: {error}. Verify the table."
-                    ) from None
+                    found = json.loads(file.read())
+                    described = found["manifest"].get("symbols") if name == MANIFEST else found
+                    if described is None:
+                        return None
+                    law, rows = SymbolLaw.from_dict(described["law"]), list(described["meanings"])
+                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                    raise InputError(f"{table}/{name}: does not describe symbols: {error}. Verify the table.") from None
+                try:
+                    estimator = Estimator(law)
+                except ValueError as error:
+                    raise InputError(f"{table}/{name}: no counts can be estimated: {error}.") from None
                 if len(rows) != estimator.law.size:
                     problem = f"describes {len(rows):,} symbols, and the law is of {estimator.law.size:,}"
                     raise InputError(f"{table}/{name}: {problem}. Verify the table.")
@@ -167,13 +169,14 @@ class SymbolCounts:
     def compare(self, over: str) -> list[Row]:
         """List how the share of each symbol changes from one value of the column ``over`` to the next.
 
-        Values are in order, and null is in none. A change is more than noise with a false discovery rate of 5% over
-        all.
+        Values are in order; null, NaN and groups without draws are in none. A change is more than noise with a false
+        discovery rate of 5% over all.
         """
         place = self._names.index(over)
         series: dict[tuple[Any, ...], list[tuple[Any, int]]] = {}
         for number, group in enumerate(self.groups):
-            if group[place] is not None:
+            value = group[place]
+            if value is not None and value == value and self.counts[number].any():  # noqa: PLR0124 - not a number
                 series.setdefault((*group[:place], *group[place + 1 :]), []).append((group[place], number))
         steps = [
             (others, first, second)
@@ -206,10 +209,10 @@ class SymbolCounts:
 
     @staticmethod
     def find_clashes(by: Sequence[str], over: str | None) -> list[str]:
-        """List the columns of groups that have the name of a column of the tables."""
+        """List the columns of groups that have the name of a column of the tables, or one that no Delta table has."""
         made = {name.lower() for schema in (_ESTIMATES, _TRENDS) for name in parse_schema(schema).names}
         made |= {"public_version", *([f"{over}_before".lower()] if over else ())}
-        return [name for name in by if name.lower() in made]
+        return [name for name in by if name.lower() in made or set(name) & set(" ,;{}()\n\t=`")]
 
     def make_schema(self, over: str | None = None) -> StructType:
         """Make the schema of estimates, or of trends ``over`` a column."""
@@ -246,11 +249,13 @@ def count_pairs(rows: DataFrame, counts: SymbolCounts, most: int, stop_words: Se
     order = [symbol for symbol in np.argsort(-found, kind="stable").tolist() if symbol not in left_out]
     pairs = PairEstimator.of(estimator, sorted(order[:most]), found, tuple(sums)[:5])
 
+    most_texts = max(_PAIRS_AT_ONCE // max(len(pairs.ends[0]), 1), 1)
+
     def sum_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             drawn = batch.column(0)
-            for start in range(0, len(drawn), _TEXTS):
-                part = drawn.slice(start, _TEXTS)
+            for start in range(0, len(drawn), most_texts):
+                part = drawn.slice(start, most_texts)
                 offsets = np.concatenate([[0], np.cumsum(np.diff(np.asarray(part.offsets)))]).astype(np.int64)
                 values = np.asarray(part.flatten()).astype(np.int64)
                 found = pairs.sum_up(values, offsets)

@@ -56,7 +56,7 @@ class Plan:
     admits, by scope. ``runs_left``: the number of further runs that each limit lasts at the mean rate so far, if the
     ledger was read. ``unit``: what a token is: a word, or a whole text. ``table``: of a shuffled table the promise, the
     ``least_rows`` of a group that it takes (None: more than any table has), and the ``epsilon_of_rows`` of ``rows``, if
-    given. ``counted``: where texts are drawn whole, of so many ``rows`` the ``least`` whose subject stands out from
+    given. ``counted``: with a column of symbols, of so many ``draws`` the ``least`` of a symbol that stands out from
     none in an estimate.
     """
 
