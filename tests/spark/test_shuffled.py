@@ -158,11 +158,12 @@ def show_loss(one: Any, other: Any, delta: float) -> float:
 
 def test_a_second_job_draws_anew_in_another_order(spark: Any, workspace: Workspace, tmp_path: Path):
     made = []
-    for name in ("one", "two"):
+    for name in ("one", "two", "three"):
         run_sanitise(write_job(workspace, corpus(0, 80), tmp_path / name), lambda: spark)
         made.append([row["symbols"][0] for row in read_job(tmp_path / name)])
     assert made[0] != made[1]
-    assert sorted(made[0]) != sorted(made[1]), "rows of an equal key would be told apart by what changed"
+    # Two jobs have equal counts of all symbols once in a hundred times.
+    assert len({tuple(sorted(drawn)) for drawn in made}) > 1, "rows of an equal key would be told apart by what changed"
 
 
 def test_a_shuffled_job_with_a_small_group_writes_nothing(spark: Any, workspace: Workspace, tmp_path: Path):

@@ -186,4 +186,6 @@ def _stamp(rows: DataFrame, version: int | None, schema: StructType) -> DataFram
 def _replace(rows: DataFrame, path: str) -> None:
     store = DeltaTable(rows.sparkSession, path, "table of analytics")
     store.create(rows.schema)
-    store.replace(rows.coalesce(1))
+    # Delta commits nothing where an empty table is replaced by an empty one.
+    if not (rows.isEmpty() and store.read().isEmpty()):
+        store.replace(rows.coalesce(1))
