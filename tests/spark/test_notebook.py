@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import numpy as np
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from nbclient import NotebookClient
 
 from support.commands import Commands, run_page
 from support.repository import ROOT
+from wordveil.measures.estimates import Estimator
+from wordveil.mechanisms.laws import SymbolLaw
+from wordveil.release.verify import MANIFEST
 
 
 @pytest.mark.long
@@ -45,6 +52,27 @@ def test_the_analysts_notebook_finds_what_was_kept(tmp_path: Path, monkeypatch: 
     real, of = map(int, re.findall(r"\d+", shown["changes"].splitlines()[0]))
     assert 50 < real < of == 1_000
     assert float(re.findall(r"\d\.\d\d", shown["classifier"])[0]) > 0.65
+
+
+def test_the_analysts_cells_read_a_published_table(tmp_path: Path):
+    """A manifest with strings for fractions, and a Delta table whose directory has files of an earlier version."""
+    law, numbers = SymbolLaw.of_response(2.0, 4), np.random.default_rng(0).integers(0, 4, (2, 50))
+    for drawn in numbers:
+        columns: dict[str, Any] = {name: ["x"] * 50 for name in ("article", "desk", "text")}
+        rows = pa.table({**columns, "part": [1] * 50, "symbols": drawn[:, None].tolist()})
+        write_deltalake(str(tmp_path), rows, mode="overwrite")
+    plain = law.to_dict()
+    plain["shares"] = [[str(share) for share in shares] for shares in plain["shares"]]
+    symbols = {"law": plain, "meanings": [{"written": word, "keywords": word} for word in "abcd"]}
+    (tmp_path / MANIFEST).write_text(json.dumps({"manifest": {"symbols": symbols}}), "utf-8")
+    notebook = nbformat.read(ROOT / "examples" / "analyst.ipynb", as_version=4)
+    found: dict[str, Any] = {"table": str(tmp_path)}
+    for cell in notebook.cells:
+        if cell.id in ("columns", "counts", "duckdb"):
+            exec(cell.source, found)  # noqa: S102
+    expected = Estimator(law).estimate(np.bincount(numbers[1], minlength=4)[None]).counts[0]
+    assert found["counts"]["estimate"].to_numpy() == pytest.approx(expected)
+    assert found["by_part"]["drawn"].sum() == 50
 
 
 def run_notebook(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
