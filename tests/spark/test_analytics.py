@@ -15,9 +15,10 @@ from support.workspaces import EMBEDDING, Workspace, read_output
 from wordveil.errors import ConfigError, InputError
 from wordveil.measures.estimates import Estimator, PairEstimator
 from wordveil.mechanisms.laws import SymbolLaw
+from wordveil.records.schema import SYMBOLS_FILE
 from wordveil.spark.analytics.analysis import analyse
 from wordveil.spark.analytics.symbols import SymbolCounts
-from wordveil.spark.sanitise.job import SYMBOLS_FILE, run_sanitise
+from wordveil.spark.sanitise.job import run_sanitise
 
 WORDS = EMBEDDING.words.to_pylist()
 TREE = {"name": "tree", "epsilon": 5.0, "clusters": [6], "least": 2}

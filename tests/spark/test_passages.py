@@ -11,10 +11,11 @@ import pytest
 
 from support.releases import Lake
 from support.workspaces import WORDS, Workspace, read_output, write_delta
+from wordveil.records.schema import SYMBOLS_FILE
 from wordveil.release.verify import MANIFEST
 from wordveil.spark.release.night import run_night
 from wordveil.spark.release.stream import run_stream
-from wordveil.spark.sanitise.job import SYMBOLS_FILE, run_sanitise
+from wordveil.spark.sanitise.job import run_sanitise
 
 EPSILON = 4.0
 FIRST, SECOND = WORDS[:20], WORDS[20:40]

@@ -85,14 +85,11 @@ class _OneLevel:
 
     def solve(self, drawn: Float64) -> Float64:
         own, padding, other = self.weights
-        found: Float64
         totals = drawn.sum(axis=1, keepdims=True)
-        if not self._pads:
-            found = drawn * own + (totals - drawn) * other
-            return found
-        pads = drawn[:, -1:]
-        found = drawn * own + pads * padding + (totals - drawn - pads) * other
-        found[:, -1] = pads[:, 0] * own[-1] + (totals - pads)[:, 0] * other[-1]
+        pads = drawn[:, -1:] if self._pads else np.zeros_like(totals)
+        found: Float64 = drawn * own + pads * padding + (totals - drawn - pads) * other
+        if self._pads:
+            found[:, -1:] = pads * own[-1] + (totals - pads) * other[-1]
         return found
 
     def find_variances(self, counts: Float64) -> tuple[Float64, Float64]:
@@ -176,7 +173,7 @@ class Estimator:
         self._inverse = _OneLevel(law) if is_single else _Nested(law)
         self.law = law
 
-    @cached_property
+    @property
     def weights(self) -> Weights | None:
         """Contribution of a draw to each estimate; None for nested levels, where every symbol has its own."""
         return self._inverse.weights
@@ -287,6 +284,28 @@ class PairSums(NamedTuple):
     squares: Float64
 
 
+def _count_words(
+    weights: Weights,
+    padding: int | None,
+    squares: Float64 | float,
+    products: Float64 | float,
+    pad_squares: Float64 | float,
+    draws: Float64 | float,
+    pads: Float64 | float,
+) -> tuple[Float64 | float, Float64 | float]:
+    """Estimate the number of draws that are no padding, and of pairs of them in one text.
+
+    From the number of ``draws`` of each text, of ``pads``, drawn padding, and their squares and products; or from sums
+    of these over texts.
+    """
+    # The contribution of a draw to the number of words: of one that came out as padding, and of others.
+    at_pad, elsewhere = (1.0, 1.0) if padding is None else (1 - weights.own[-1], 1 - weights.other[-1])
+    step = at_pad - elsewhere
+    alone = elsewhere**2 * draws + (at_pad**2 - elsewhere**2) * pads
+    pairs = elsewhere**2 * squares + 2 * elsewhere * step * products + step**2 * pad_squares - alone
+    return elsewhere * draws + step * pads, pairs
+
+
 @dataclass(frozen=True)
 class PairEstimator:
     """Estimator of how often two symbols stand in one text, and whether more often than by chance.
@@ -321,15 +340,7 @@ class PairEstimator:
         weights = estimator.weights
         assert weights is not None
         padding = estimator.law.size - 1 if estimator.law.padding is not None else None
-        squares, products, pad_squares, draws, pads = lengths
-        words, pairs = draws, squares - draws
-        if padding is not None:
-            # The contribution of a draw to the number of words: of one that came out as padding, and of others.
-            at_pad, elsewhere = 1 - weights.own[-1], 1 - weights.other[-1]
-            step = at_pad - elsewhere
-            words = elsewhere * draws + step * pads
-            own = elsewhere**2 * draws + (at_pad**2 - elsewhere**2) * pads
-            pairs = elsewhere**2 * squares + 2 * elsewhere * step * products + step**2 * pad_squares - own
+        words, pairs = _count_words(weights, padding, *lengths)
         chosen = np.array(symbols, np.int64)
         return cls(chosen, weights, padding, counts[chosen], float(words), float(pairs))
 
@@ -356,16 +367,11 @@ class PairEstimator:
         own, padding, other = (values[self.symbols] for values in self.weights)
         parts = drawn * own + pads * padding + (draws - drawn - pads) * other
         a, b = self.ends
-        shared = drawn[:, a] * (own[a] * other[b] - other[a] * other[b]) + drawn[:, b] * (
-            other[a] * own[b] - other[a] * other[b]
-        )
+        gain = own - other
+        shared = drawn[:, a] * (gain[a] * other[b]) + drawn[:, b] * (gain[b] * other[a])
         shared += pads * (padding[a] * padding[b] - other[a] * other[b]) + draws * (other[a] * other[b])
         together = parts[:, a] * parts[:, b] - shared
-        words, pairs = draws, draws**2 - draws
-        if self.padding is not None:
-            at_pad, elsewhere = 1 - self.weights.own[-1], 1 - self.weights.other[-1]
-            words = elsewhere * draws + (at_pad - elsewhere) * pads
-            pairs = words**2 - (elsewhere**2 * draws + (at_pad**2 - elsewhere**2) * pads)
+        words, pairs = _count_words(self.weights, self.padding, draws**2, draws * pads, pads**2, draws, pads)
         counts, total = self.counts, self.words
         by_chance = counts[a] * counts[b] / total**2
         slope = self.pairs / total**2

@@ -173,7 +173,7 @@ class Mechanism(ABC, Generic[Settings]):
     """Whether a symbol stands for a whole text, which :attr:`encoder` finds, and is written as a public passage."""
 
     has_symbols: ClassVar[bool] = False
-    """Whether draws are numbered symbols whose law is public (:attr:`symbols`), so that counts can be estimated."""
+    """True if draws are numbered symbols with a public law (:attr:`symbols`), from which counts can be estimated."""
 
     stays_fast: ClassVar[bool] = False
     """Whether :meth:`stays_at` takes hardly more time for all words than for a few."""

@@ -64,6 +64,8 @@ SYMBOLS = "symbols"
 """Column with the drawn symbols of a record: of whole texts, in the order of text columns or sentences; of words and
 padding, rising.
 """
+SYMBOLS_FILE = "_symbols.json"
+"""File beside an output: the law and the meaning of the numbers in its column ``symbols``."""
 SYMBOLS_FIELD = pa.field(SYMBOLS, pa.list_(pa.int32()))
 STATISTIC_FIELDS = tuple(pa.field(name, pa.int64()) for name in (WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN))
 INSPECTED_FIELDS = (

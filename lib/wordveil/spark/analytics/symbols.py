@@ -19,12 +19,11 @@ from wordveil.arrays import Int64
 from wordveil.errors import InputError
 from wordveil.measures.estimates import Estimator, PairEstimator, PairSums, compare_shares
 from wordveil.mechanisms.laws import SymbolLaw
-from wordveil.records.schema import SYMBOLS
+from wordveil.records.schema import SYMBOLS, SYMBOLS_FILE
 from wordveil.release.verify import MANIFEST
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.versions import parse_schema
-from wordveil.spark.sanitise.job import SYMBOLS_FILE
 
 Row = dict[str, Any]
 MOST_ESTIMATES = 1_000_000

@@ -26,7 +26,14 @@ from wordveil.input.columns import Columns
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.table import TablePrivacy, TableTerms
-from wordveil.records.schema import REASON_COLUMN, RELEASED, STATISTIC_FIELDS, STATISTICS, is_internal
+from wordveil.records.schema import (
+    REASON_COLUMN,
+    RELEASED,
+    STATISTIC_FIELDS,
+    STATISTICS,
+    SYMBOLS_FILE,
+    is_internal,
+)
 from wordveil.spark.input.listing import describe_hidden
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import open_input
@@ -117,10 +124,6 @@ def run_sanitise(
         input_version=source.latest_version,
         table=asdict(privacy) if privacy else None,
     )
-
-
-SYMBOLS_FILE = "_symbols.json"
-"""File beside an output: the law and the meaning of the numbers in its column ``symbols``."""
 
 
 def write_sanitised(
