@@ -5,10 +5,12 @@ made corpora of a million records whose symbols fall as in Zipf's law. Each is d
 the mean absolute error is over the 50 most frequent symbols, in shares of the draws. Trends are between a corpus and a
 second one, whose symbols fall faster.
 
-    python research/benchmarks/estimates.py [--smallest] [--spark]
+    python research/benchmarks/estimates.py [--smallest] [--spark | --conditions]
 
 Two minutes. Writes research/results/estimates.json and prints a table. With --spark it counts the symbols of a million
 records in fifty groups on one core, beside Spark's count of the rows, and writes research/results/estimates_spark.json.
+With --conditions it inverts the laws of single words under `staircase` and `exponential`, whose draws are not offered
+as symbols, and writes the error that estimates would have to research/results/estimates_conditions.json (five minutes).
 """
 
 from __future__ import annotations
@@ -32,8 +34,11 @@ from rich.table import Table
 from common import DATA, machine, make_parser, save_results
 from tables import Tables
 from wordveil.assembly.bundles import build_bundle
+from wordveil.embeddings.embedding import load
 from wordveil.measures.estimates import Estimator, compare_shares, make_matrix
 from wordveil.mechanisms.laws import SymbolLaw
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import TextColumns
 
@@ -170,10 +175,33 @@ def measure_spark(*, smallest: bool) -> dict[str, Any]:
     return {"records": records, "draws": draws, "seconds": seconds, "best": best, "symbols_a_second": speeds}
 
 
+def measure_conditions(*, smallest: bool) -> list[dict[str, Any]]:
+    """Invert the laws of the most frequent words, drawn as Zipf's law has it: condition, and errors of shares."""
+    found = []
+    for words in (100,) if smallest else (500, 2000, 4000):
+        embedding = load("demo").select(np.arange(words), "most frequent")
+        shares = 1 / np.arange(1, words + 1)
+        shares /= shares.sum()
+        for name, epsilon in ((name, epsilon) for name in ("staircase", "exponential") for epsilon in (4, 8, 12)):
+            kind = MECHANISMS[name]
+            artifact = kind.build(embedding, kind.settings_type(epsilon=epsilon), padding=False, work=BuildContext())
+            mechanism = kind.load(words, artifact.parameters, artifact.arrays)
+            law = np.stack([mechanism.probabilities(word)[:words] for word in range(words)])
+            condition = float(np.linalg.cond(law))
+            row = {"mechanism": name, "epsilon": epsilon, "words": words, "stay": float(np.median(law.diagonal()))}
+            row |= {"condition": condition, "error_of_share": None}
+            if condition < 1e12:  # beyond it rounding makes the inverse
+                variances = (shares @ law) @ np.linalg.inv(law) ** 2 - shares**2
+                row["error_of_share"] = float(np.median(np.sqrt(variances[:TOP] / RECORDS) / shares[:TOP]))
+            found.append(row)
+    return found
+
+
 def main() -> None:
     """Measure, write, print."""
     parser = make_parser(__doc__)
     parser.add_argument("--spark", action="store_true", help="time Spark, and nothing else")
+    parser.add_argument("--conditions", action="store_true", help="invert laws of single words, and nothing else")
     arguments = parser.parse_args()
     smallest, console = arguments.smallest, Console(width=140)
     if arguments.spark:
@@ -181,6 +209,13 @@ def main() -> None:
         save_results("estimates_spark", {"machine": machine(), **timed}, smallest=smallest)
         for name, speed in timed["symbols_a_second"].items():
             console.print(f"{name}: {speed / 1e6:.1f} million symbols a second, count {timed['best']['count']:.2f} s")
+        return
+    if arguments.conditions:
+        conditions = measure_conditions(smallest=smallest)
+        results = {"machine": machine(), "draws": RECORDS, "top": TOP, "found": conditions}
+        save_results("estimates_conditions", results, smallest=smallest)
+        for row in conditions:
+            console.print(row)
         return
     found = measure_all(smallest=smallest)
     save_results("estimates", {"machine": machine(), "runs": DRAWS, "top": TOP, "found": found}, smallest=smallest)
