@@ -14,6 +14,8 @@ from pyspark.sql.types import (
     BooleanType,
     DataType,
     DateType,
+    DoubleType,
+    FloatType,
     IntegralType,
     MapType,
     NullType,
@@ -34,6 +36,28 @@ def column(name: str) -> Column:
 def field_column(path: Sequence[str]) -> Column:
     """Return the column, or the field of a struct, of exactly this path."""
     return F.col(".".join(f"`{part}`" for part in path))
+
+
+def as_read(values: Column, kind: DataType) -> Column:
+    """Return values of type ``kind`` in a form in which they are equal only if readers cannot tell them apart.
+
+    Collations equate strings and Spark zeros of different signs. Maps and variants cannot be compared.
+    """
+    if isinstance(kind, StringType):
+        return values.cast("binary")
+    if isinstance(kind, (FloatType, DoubleType)):
+        return values.cast("string")
+    if not _is_comparable(kind):
+        return F.to_json(F.struct(values.alias("value")), {"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS XXX"})
+    return values
+
+
+def _is_comparable(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return all(_is_comparable(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _is_comparable(kind.elementType)
+    return not isinstance(kind, MapType) and kind.typeName() != "variant"
 
 
 def text_paths(schema: StructType, columns: Columns) -> tuple[tuple[str, ...], ...]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import DoubleType, FloatType, StringType, StructType
+from pyspark.sql.types import StructType
 
 from wordveil.assembly.bundles import describe_symbols
 from wordveil.assembly.jobs import find_table_terms, load_materials
@@ -37,7 +37,7 @@ from wordveil.records.schema import (
 from wordveil.spark.input.listing import describe_hidden
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import open_input
-from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.columns import as_read, column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files, require_free_paths
 from wordveil.spark.platform.output import draft_output, list_drafts
@@ -175,11 +175,9 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
 def count_groups(rows: DataFrame, kept: Sequence[str]) -> tuple[int, int, int]:
     """Count the rows of a table: of its smallest group of equal ``kept`` columns, its groups, and all.
 
-    Values are equal only if readers cannot tell them apart, under any collation, and as zeros with different signs.
+    Values are equal only if readers cannot tell them apart.
     """
-    as_read = {StringType: "binary", FloatType: "string", DoubleType: "string"}
-    kinds = [as_read.get(type(rows.schema[name].dataType)) for name in kept]
-    values = [column(name).cast(kind) if kind else column(name) for name, kind in zip(kept, kinds, strict=True)]
+    values = [as_read(column(name), rows.schema[name].dataType) for name in kept]
     groups = rows.groupBy(*(value.alias(f"__{place}") for place, value in enumerate(values))).count()
     counted = groups.agg(F.min("count"), F.count(F.lit(1)), F.coalesce(F.sum("count"), F.lit(0))).first()
     assert counted is not None
