@@ -88,7 +88,7 @@ key: {file: $work/wordveil.key}
 output: {path: $work/lake/wordveil/news, format: delta, public: $work/lake/public/news}
 ledger: {path: $work/lake/wordveil/ledger}
 budgets: {unit: pure, relation: any_text, record: 5000, on_exceeded: quarantine}
-gate: {min_records: 250, max_empty_rate: 0.01, exposes: [presence, edited, withdrawn, "column:agency", gate], quarantine_rate: 0.01}
+gate: {min_records: 250, max_empty_rate: 0.01, exposes: [presence, edited, withdrawn, kept_changed, "column:agency", gate], quarantine_rate: 0.01}
 YAML
 "$python" -m wordveil key new "$work/wordveil.key"
 "$python" -m wordveil build --config "$work/release.yaml" --json > "$work/build.json"

@@ -121,7 +121,7 @@ def write_configurations(home: Path) -> None:
         "key": {"file": "release.key"},
         "ledger": {"path": "ledger"},
         "budgets": {"unit": "pure", "relation": "any_text", "record": 500, "on_exceeded": "quarantine"},
-        "gate": {"min_records": 1, "exposes": ["presence", "edited", "withdrawn", "column:day"]},
+        "gate": {"min_records": 1, "exposes": ["presence", "edited", "withdrawn", "kept_changed", "column:day"]},
     }  # fmt: skip
     (home / "release.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
     generator: dict[str, Any] = {"output": "trained.npz", "embedding": "embedding", "public": True, "corpus": "public"}

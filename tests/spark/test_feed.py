@@ -245,6 +245,8 @@ def test_a_record_that_moves_between_slices_stays_released(spark: Any, workspace
     run("20")
     assert {name for name, text in texts().items() if text is None} == {"gone"}
     assert texts() == {**texts(), **moved, "stays": before["stays"]}
+    inside = {"early": "21", "late": "20", "came": "20", "stays": "21"}
+    assert {name: row["day"] for name, row in lake.newest().items() if name != "gone"} == inside
     once = spent["early"]
     assert lake.spent() == {**spent, "early": 2 * once, "late": 2 * once, "came": once}
 

@@ -110,7 +110,7 @@ def test_a_frame_and_a_function_give_the_rows_of_the_job(spark, workspace: Works
 def test_a_release_of_two_columns_follows_its_input(spark, workspace: Workspace):
     lake = Lake(spark, workspace)
     lake.write(mails(20))
-    shown = ["presence", "edited", "withdrawn", "column:day"]
+    shown = ["presence", "edited", "withdrawn", "kept_changed", "column:day"]
     config = lake.config(
         input={**TEXTS, "changes": "feed"},
         text=STRICT,

@@ -216,16 +216,20 @@ def test_nights_add_rows_once_and_never_change_one(spark: Any, tmp_path: Path, w
     assert nights.spend("night-1").publication is not None
     first = nights.rows()
     assert "id" not in first[0]
-    # Edits, deletions and another author reach no row, and three new records wait.
-    nights.lake.update("id = 'r0001'", who="bob")
+    # Edits, deletions, another author and other kept columns reach no row, and three new records wait.
+    nights.lake.update("id = 'r0001'", who="bob", day="d1")
+    nights.lake.update("id = 'r0003'", day="d1")
     nights.lake.delete("id = 'r0002'")
     nights.lake.update("id = 'r0000'", body=" ".join(SECOND[:7]))
     nights.lake.write(corpus(100, 3, "d1"))
     second = nights.spend("night-2")
     assert second.publication is None
+    assert second.report is not None
     assert second.decision is not None
     assert [rule.name for rule in second.decision.result.failures] == ["table_epsilon"]
     assert nights.rows() == first
+    assert (second.report.corrected, second.report.kept_changed) == (1, 0)
+    assert "kept_changed" not in second.report.exposes
     nights.lake.write(corpus(200, 30, "d1"))
     assert nights.spend("night-3").publication is not None
     assert len(nights.rows()) == 63

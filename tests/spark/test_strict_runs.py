@@ -143,7 +143,11 @@ def releases(packed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen
         "text": STRICT,
         "mechanism": EXPONENTIAL,
         "output": {"partition_by": ["day"]},
-        "gate": {"relation": "any_text", "exposes": ["column:day", "edited", "withdrawn"], "min_records": 100},
+        "gate": {
+            "relation": "any_text",
+            "exposes": ["column:day", "edited", "kept_changed", "withdrawn"],
+            "min_records": 100,
+        },
     }
     cost = N_MAX * build_bundle(lake.config(**sections)).guarantee.pure
     limits = {"unit": "pure", "relation": "any_text", "record": cost, "author": 14 * cost}

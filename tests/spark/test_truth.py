@@ -242,15 +242,15 @@ def exposed(lake: Lake) -> set[tuple[str, ...]]:
 def test_published_rows_say_what_is_true_of_the_publication(drawn: Lake):
     """A private rule that was added later, over the same draws; and what readers have seen stays said."""
     lake = drawn
-    plain = ("edited", "presence", "withdrawn", "column:day")
+    plain = ("edited", "kept_changed", "presence", "withdrawn", "column:day")
     assert {tuple(row["privacy"]["exposes"]) for row in lake.draws()} == {plain}
     private = config_of(lake, gate={"unknown_rate": 0.9})
     lake.release(private)
-    assert exposed(lake) == {("edited", "gate", "presence", "withdrawn", "column:day")}
+    assert exposed(lake) == {("edited", "gate", "kept_changed", "presence", "withdrawn", "column:day")}
     lake.release(config_of(lake, output={"order": "input"}))
-    assert exposed(lake) == {("edited", "gate", "layout", "presence", "withdrawn", "column:day")}
+    assert exposed(lake) == {("edited", "gate", "kept_changed", "layout", "presence", "withdrawn", "column:day")}
     found = verify_by_spark(lake.spark, str(lake.public), None, None).manifest.exposes
-    assert found == ("column:day", "edited", "gate", "layout", "presence", "withdrawn")
+    assert found == ("column:day", "edited", "gate", "kept_changed", "layout", "presence", "withdrawn")
 
 
 # Tables that are gone.

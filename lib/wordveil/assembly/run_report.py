@@ -11,7 +11,8 @@ from wordveil.measures.text_lengths import share_padding
 from wordveil.records.sanitiser import RecordSettings, release_terms
 
 NOTHING: Mapping[str, Any] = {
-    **dict.fromkeys(("records", "released", "withdrawn", "corrected", "stale", "tokens", "words", "unknown"), 0),
+    **dict.fromkeys(("records", "released", "withdrawn", "tokens", "words", "unknown"), 0),
+    **dict.fromkeys(("corrected", "kept_changed", "stale"), 0),
     "quarantined": {},
     "refused": {},
     "epsilon_bound": None,
@@ -28,9 +29,10 @@ class RunReport:
     ``epsilon_bound`` and ``epsilon_pure``: the minimum and maximum price of a released record; None without released
     records, and ``epsilon_pure`` also without a pure bound under the relation. ``delta``: the maximum of a released
     record. ``changes``: the way in which a release's run found its records: ``all``, ``feed``, ``scan``, ``none`` if
-    the input had not changed and nothing was read, or ``withdraw``. ``corrected``: records of which only the author had
-    changed, so that nothing was drawn. ``refused``: records that a budget keeps out, by its name, including those that
-    the last run had refused already. ``stale``: records whose edit a budget has refused in this run and whose last
+    the input had not changed and nothing was read, or ``withdraw``. ``corrected``: records of which the author had
+    changed and the text had not, so that nothing was drawn. ``kept_changed``: released records whose kept columns had
+    changed, and for which nothing was drawn. ``refused``: records that a budget keeps out, by its name, including those
+    that the last run had refused already. ``stale``: records whose edit a budget has refused in this run and whose last
     version stays released. ``recovery``: the share of single words that an attacker recovers, as
     :class:`wordveil.privacy.recovery.Recovery` writes it, or None. ``padding_as_words``: the share of padding that
     becomes words, by the mechanism's law, so that it reveals nothing of the texts; None if none is drawn or the law is
@@ -61,6 +63,7 @@ class RunReport:
     changes: str = "all"
     withdrawn: int = 0
     corrected: int = 0
+    kept_changed: int = 0
     refused: dict[str, int] = field(default_factory=dict)
     stale: int = 0
     delta: float | None = None

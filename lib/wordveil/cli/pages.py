@@ -38,6 +38,7 @@ EXPOSURES = {
     Exposure.PRESENCE: "Whether the record was refused because of its text, or of another one of its author.",
     Exposure.LANGUAGE: "Which records are of another language: none of their words is copied.",
     Exposure.EDITED: "In which runs the text changed, and when it came back to what it had been.",
+    Exposure.KEPT_CHANGED: "In which runs a kept column changed while the published text stayed.",
     Exposure.WITHDRAWN: "That the record was in the release and was taken out.",
     Exposure.GATE: "That the release passed rules which read original texts.",
     Exposure.LAYOUT: "The order of the input's rows, which follows the sizes of texts.",

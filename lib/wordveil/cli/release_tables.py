@@ -59,6 +59,8 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         facts = {"changes": CHANGES[report.changes], "withdrawn": f"{report.withdrawn:,}"}
         if report.corrected:
             facts["authors corrected"] = f"{report.corrected:,}: also charged to the new author, nothing drawn"
+        if report.kept_changed:
+            facts["kept columns"] = f"{report.kept_changed:,} changed: written again with the same text, nothing drawn"
         if report.refused:
             facts["over budget"] = f"{show_reasons(report.refused)}, those refused before among them"
         if report.stale:
@@ -139,7 +141,7 @@ def print_publication(made: Publication, release: str) -> None:
     facts = {
         "table": made.table,
         "manifest": made.manifest_path,
-        "records": f"{manifest['records']:,}",
+        "records": f"{manifest['records']:,}{_show_changed(manifest)}",
         "publication": f"{manifest['publication']}, of version {manifest['draws_version']} of the draws",
         "relation": manifest["relation"],
         "exposes": ", ".join(manifest["exposes"]) or "nothing",
@@ -148,6 +150,11 @@ def print_publication(made: Publication, release: str) -> None:
         "public key": made.document["public_key"],
     }
     print_table(f"Published {release}", facts, ["send readers the public key separately from the table."])
+
+
+def _show_changed(counts: Mapping[str, Any]) -> str:
+    """Say of how many records of a publication only kept columns changed; empty if of none."""
+    return f" (kept columns of {changed:,} changed)" if (changed := counts.get("kept_changed")) else ""
 
 
 def gate_table(result: GateResult, release: str, version: int) -> ResultTable:
@@ -168,6 +175,7 @@ def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
         "publication": manifest.publication,
         "public_version": manifest.public_version,
         "records": manifest.snapshot.records,
+        **({} if manifest.kept_changed is None else {"kept_changed": manifest.kept_changed}),
         "files": len(manifest.snapshot.files),
         "relation": str(manifest.relation),
         "exposes": ", ".join(manifest.exposes) or "nothing",
@@ -203,7 +211,8 @@ def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
         "gate": f"version {gate['draws_version']} {f'did not pass: {failed}' if failed else 'passed'}, {gate['at']}"
         if gate
         else "not gated yet",
-        "published": f"version {published['draws_version']}, {published['records']:,} records, {published['at']}"
+        "published": f"version {published['draws_version']}, {published['records']:,} records"
+        f"{_show_changed(published)}, {published['at']}"
         if published
         else "nothing yet",
     }

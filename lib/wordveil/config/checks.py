@@ -270,8 +270,14 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
         yield Fault("gate.table_epsilon", f"{gate.table_epsilon:g}", problem)
     if gate:
         columns = (column_exposure(name) for name in source.keep)
-        shuffled = output.shuffle is not None
-        form = output_exposes(output.order, is_release=True, budget=budget, n_max=policy.n_max, is_shuffled=shuffled)
+        form = output_exposes(
+            output.order,
+            is_release=True,
+            budget=budget,
+            n_max=policy.n_max,
+            has_kept=bool(source.keep),
+            is_shuffled=output.shuffle is not None,
+        )
         shown = (*policy.exposes, *source.shown, *form, *columns)
         yield from find_gate_faults(gate.exposes, lambda: gate.rules, policy.relation, shown)
 

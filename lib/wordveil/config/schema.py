@@ -92,7 +92,7 @@ class ColumnsSection(Section):
     it.
     """
     keep: list[Name] = []
-    """Columns that are published unchanged beside the text."""
+    """Columns that are published unchanged beside the text. A release follows their changes, at no cost."""
     max_bytes: Annotated[int, Field(ge=1, le=2**30)] = DEFAULT_MAX_BYTES
     """Longer texts (UTF-8 bytes, all text columns of a record together) are refused before any of them is loaded into
     Python.

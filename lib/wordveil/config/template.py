@@ -122,7 +122,8 @@ def _release_parts(path: str, guess: Guess, text: TextSection, *, has_feed: bool
     policy = TextPolicy(**text.policy_settings())
     if policy.draws_words:
         output += "  symbols: true   # the numbers of drawn clusters: `wordveil analytics` estimates counts from them\n"
-    shown = [*policy.exposes, "edited", "withdrawn", *(column_exposure(name) for name in guess.keep)]
+    kept = ["kept_changed", *map(column_exposure, guess.keep)] if guess.keep else []
+    shown = [*policy.exposes, "edited", "withdrawn", *kept]
     where = ""
     if guess.day is not None:
         column = guess.day if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", guess.day) else f"`{guess.day}`"

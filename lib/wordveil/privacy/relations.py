@@ -39,6 +39,9 @@ class Exposure(StrEnum):
     EDITED = "edited"
     """Runs in which the record's text changed, or came back to a previous one."""
 
+    KEPT_CHANGED = "kept_changed"
+    """Runs in which a kept column of the record changed while its published text stayed."""
+
     WITHDRAWN = "withdrawn"
     """Removal of the record from the release."""
 

@@ -18,8 +18,8 @@ ADDING = "adding"
 """Event of a publication that begins to add rows to a shuffled table."""
 SHUFFLED = "shuffled"
 """Value of the fixed term ``rows`` of a release whose records are drawn once and published without ids."""
-_ROW_COUNTS = ("records", "withdrawn", "corrected", "stale")
-"""Counts that a run reports of the rows that it drew or copied."""
+_ROW_COUNTS = ("records", "withdrawn", "corrected", "kept_changed", "stale")
+"""Counts that a run reports of the rows that it drew or copied. A copy may be in several."""
 # State of a run by the last of these events.
 _RUN_STATES = {INTENT: "open", FINISHED: FINISHED, ABANDONED: ABANDONED, REFUSED: REFUSED}
 
@@ -176,11 +176,17 @@ class Events:
         return None
 
     def first_draws(self) -> tuple[int, int]:
-        """Return the ``seq`` of the run that finished first, or 0, and the number of rows of later runs."""
+        """Return the ``seq`` of the run that finished first, or 0, and the greatest number of rows of later runs."""
         begun = {event.run_id: event.seq for event in self.events if event.event == INTENT}
         done = [event for event in self.events if event.event == FINISHED]
         first = begun[done[0].run_id] if done else 0
         return first, sum(event.body.get(name, 0) for event in done[1:] for name in _ROW_COUNTS)
+
+    def runs_after(self, seq: int) -> tuple[list[str], int]:
+        """List the finished runs after the number ``seq``, and count the ``kept_changed`` records of their reports."""
+        later = {intent.run_id for intent in self.intents() if intent.seq > seq}
+        done = [event for event in self.events if event.event == FINISHED and event.run_id in later]
+        return [event.run_id for event in done], sum(event.body.get("kept_changed", 0) for event in done)
 
     def last_of(self, part: str) -> Intent | None:
         """Return the last finished run over this slice."""

@@ -82,7 +82,8 @@ class Manifest:
     lacks it. ``symbols``: the law and the meaning of the numbers in the column
     ``symbols`` (:func:`wordveil.assembly.bundles.describe_symbols`); None, and absent from the document, without one.
     ``tables``: of a shuffled release, what each addition of rows is for each of its records; otherwise empty, and
-    absent from the document.
+    absent from the document. ``kept_changed``: the number of ``records`` with another kept column than in the
+    publication before, whose text was not drawn since; None, and absent from the document, unless ``exposes`` names it.
 
     Raises :class:`ValueError` if something must not be published, cannot be signed, or names a file outside the table.
     """
@@ -110,6 +111,7 @@ class Manifest:
     writers: str | None = None
     symbols: Mapping[str, Any] | None = None
     tables: tuple[TablePrivacy, ...] = ()
+    kept_changed: int | None = None
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
@@ -119,6 +121,12 @@ class Manifest:
             raise ValueError("Expected no value of a private rule: it is a function of original texts.")
         if private and Exposure.GATE not in self.exposes:
             raise ValueError("Expected exposes to name gate: the gate has private rules.")
+        if (self.kept_changed is not None) != (Exposure.KEPT_CHANGED in self.exposes):
+            raise ValueError("Expected kept_changed exactly if exposes names it.")
+        if self.kept_changed is not None:
+            most = self.snapshot.records if self.publication > 1 else 0
+            if type(self.kept_changed) is not int or not 0 <= self.kept_changed <= most:
+                raise ValueError(f"Expected kept_changed={self.kept_changed!r} in [0, {most}].")
         paths = [file.path for file in self.snapshot.files]
         if len(set(paths)) < len(paths):
             raise ValueError("Expected each file once.")
@@ -133,10 +141,9 @@ class Manifest:
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain values for JSON: text, whole numbers, None, lists and mappings of these."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.writers is None:
-            del values["writers"]
-        if self.symbols is None:
-            del values["symbols"]
+        for name in ("writers", "symbols", "kept_changed"):
+            if values[name] is None:
+                del values[name]
         values["tables"] = [asdict(added) for added in self.tables]
         if not self.tables:
             del values["tables"]

@@ -27,13 +27,20 @@ def is_exposure(name: str) -> bool:
 
 
 def output_exposes(
-    order: str, *, is_release: bool, budget: Budget | None, n_max: int | None, is_shuffled: bool = False
+    order: str,
+    *,
+    is_release: bool,
+    budget: Budget | None,
+    n_max: int | None,
+    has_kept: bool,
+    is_shuffled: bool = False,
 ) -> tuple[str, ...]:
     """List what an output exposes by its order, and a release by following its input and refusing records.
 
     ``order``: ``hashed`` or ``input``. ``is_release``: the output follows its input, and is no table of one job.
     ``budget``: the limits, if any. ``n_max``: the public number of tokens of a record; None if the length is visible.
-    ``is_shuffled``: rows have no ids and are only added, so that they show neither edits nor withdrawals.
+    ``has_kept``: the output has kept columns. ``is_shuffled``: rows have no ids and are only added, so that they show
+    neither edits nor withdrawals.
     """
     if not is_release:
         return ORDER_EXPOSES[order]
@@ -41,8 +48,8 @@ def output_exposes(
     # costs of visible lengths are finite but for any text.
     follows = n_max is None or bool(budget and budget.author is not None and budget.relation is not Relation.ANY_TEXT)
     refused = (str(Exposure.PRESENCE),) if budget and budget.limits and follows else ()
-    follows_input = () if is_shuffled else (str(Exposure.EDITED), str(Exposure.WITHDRAWN))
-    return (*ORDER_EXPOSES[order], *follows_input, *refused)
+    follows_input = () if is_shuffled else (Exposure.EDITED, Exposure.WITHDRAWN, *[Exposure.KEPT_CHANGED] * has_kept)
+    return (*ORDER_EXPOSES[order], *map(str, follows_input), *refused)
 
 
 Value = float | int | str | tuple[str, ...]

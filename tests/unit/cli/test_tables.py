@@ -128,3 +128,13 @@ def test_show_tells_what_is_still_there():
     gone = {**facts()["withdrawn"], "gone": True}
     assert release_facts(facts(withdrawn=gone))["withdrawn text"] == "gone"
     assert release_facts(facts(withdrawn={**gone, "records": 0}))["withdrawn text"] == "none"
+
+
+def test_changed_kept_columns_are_shown_where_there_are_any():
+    run = report_facts(make_run_report(kept_changed=1200), is_release=True)
+    assert run["kept columns"].startswith("1,200 changed: written again with the same text")
+    assert "kept columns" not in report_facts(make_run_report(), is_release=True)
+    published = {"draws_version": 7, "records": 8, "at": "2026-11-20"}
+    assert release_facts(facts(published=published))["published"] == "version 7, 8 records, 2026-11-20"
+    shown = release_facts(facts(published={**published, "kept_changed": 3}))["published"]
+    assert shown == "version 7, 8 records (kept columns of 3 changed), 2026-11-20"

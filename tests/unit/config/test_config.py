@@ -443,7 +443,7 @@ def test_a_shuffled_release_shows_no_edits_and_gates_its_table():
     ledger, source = {"path": "/lake/ledger"}, {**base()["input"], "format": "delta"}
     settings = shuffled(output=output, ledger=ledger, input=source)
     config = parse_config(settings, "job.yaml")
-    assert not {"edited", "withdrawn"} & set(config.shown)
+    assert not {"edited", "kept_changed", "withdrawn"} & set(config.shown)
     assert config.rules.table_epsilon == 0.5
     budget = {"unit": "pure", "relation": "any_text", "record": 10.0, "on_exceeded": "keep_last"}
     told = faults({**settings, "budgets": budget})

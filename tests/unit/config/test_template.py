@@ -173,7 +173,7 @@ def test_release_draft_is_whole_and_shows_the_slice_of_the_dag(day):
     assert (config.output.path, config.output.public) == ("/lake/raw/tickets-release", "/lake/raw/tickets-public")
     assert config.ledger.path == "/lake/raw/wordveil-ledger"
     assert (config.budgets.unit, config.budgets.relation) == ("pure", "same_skeleton")
-    assert config.gate.exposes == [*config.policy.exposes, "edited", "withdrawn", f"column:{name}"]
+    assert config.gate.exposes == [*config.policy.exposes, "edited", "withdrawn", "kept_changed", f"column:{name}"]
     assert text.count("FILL IN") == 7
     assert "were edited or deleted" in text
 
@@ -197,7 +197,7 @@ def test_a_draft_of_passages_draws_whole_texts():
         assert (config.mechanism.name, config.policy.unit, config.policy.n_max) == ("passages", "text", 1)
         assert config.relation == "any_text"
     assert "costs epsilon for" in text
-    assert {*release.gate.exposes} == {"presence", "edited", "withdrawn", "column:ds"}
+    assert {*release.gate.exposes} == {"presence", "edited", "withdrawn", "kept_changed", "column:ds"}
 
 
 def test_shipped_configurations_read_the_slice_the_dag_names():

@@ -95,7 +95,7 @@ def test_refusing_by_what_a_length_shows_exposes_presence():
     """An author's limit counts other releases, whose costs follow from their texts; for any text these are infinite."""
 
     def shows_presence(budget, n_max):
-        return "presence" in output_exposes("hashed", is_release=True, budget=budget, n_max=n_max)
+        return "presence" in output_exposes("hashed", is_release=True, budget=budget, n_max=n_max, has_kept=False)
 
     author, others = Budget("pure", LENGTH, author=9.0), Budget("pure", LENGTH, record=9.0, corpus=9.0)
     assert shows_presence(BUDGET, None)

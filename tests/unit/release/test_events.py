@@ -50,3 +50,12 @@ def test_a_scan_after_a_feed_of_the_same_version_is_read():
     assert not RUN.reads_as(scan)
     assert RUN.reads_as(RUN) and scan.reads_as(RUN) and scan.reads_as(scan)
     assert not scan.reads_as(replace(scan, version=7))
+
+
+def test_finished_runs_after_a_number_and_their_kept_changes():
+    read = journal(("20", {}, FINISHED), ("20", {}, FINISHED), ("20", {}, ABANDONED), ("20", {}, FINISHED))
+    for event in read.events[1::2]:
+        event.body.update(records=1, kept_changed=10)
+    assert read.runs_after(1) == (["1", "3"], 20)
+    assert read.runs_after(7) == ([], 0)
+    assert read.first_draws() == (1, 22), "copies are rows of later runs too"

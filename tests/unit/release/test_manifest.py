@@ -123,6 +123,24 @@ def test_recovery_and_writers_are_in_the_manifest_if_there():
             Manifest.from_dict({**MANIFEST.to_dict(), "recovery": recovery})
 
 
+def test_number_of_changed_kept_columns_follows_what_is_exposed():
+    exposes = (*MANIFEST.exposes, "kept_changed")
+    other = replace(MANIFEST, exposes=exposes, kept_changed=8)
+    assert open_document(json.loads(json.dumps(sign(other, KEY))), PUBLIC) == other
+    assert "kept_changed" not in document()["manifest"]
+    assert replace(other, publication=1, kept_changed=0).kept_changed == 0
+    wrong = (
+        {"kept_changed": 9},
+        {"kept_changed": -1},
+        {"kept_changed": "8"},
+        {"publication": 1},
+        {"kept_changed": None},
+    )
+    for changes in (*wrong, {"exposes": MANIFEST.exposes}):
+        with pytest.raises(ReleaseError, match="malformed"):
+            Manifest.from_dict({**other.to_dict(), **changes})
+
+
 def leaves(value, path=()):
     if isinstance(value, dict | list):
         for name, item in value.items() if isinstance(value, dict) else enumerate(value):

@@ -139,7 +139,7 @@ def test_bounds_that_mean_nothing_are_refused():
             GateRules(**bounds)
 
 
-SHOWN = ["presence", "edited", "withdrawn", "column:ds", "gate"]
+SHOWN = ["presence", "edited", "withdrawn", "kept_changed", "column:ds", "gate"]
 
 
 def job(rules, **text):
@@ -159,7 +159,7 @@ def test_a_gate_is_read_from_the_configuration():
     assert config.gate.rules == GateRules(Relation.ANY_TEXT, tuple(SHOWN), min_records=10, unknown_rate=1.0)
     assert parse_config(job({}), "job.yaml").gate.rules == GateRules()
     settings = RecordSettings(config.release, "", config.policy, ("ds",), config.shown)
-    assert settings.exposes == ("edited", "gate", "presence", "withdrawn", "column:ds")
+    assert settings.exposes == ("edited", "gate", "kept_changed", "presence", "withdrawn", "column:ds")
     assert evaluate(config.gate.rules, Measured(exposes=settings.exposes)).results[1].passed
 
 
@@ -172,8 +172,11 @@ def test_a_gate_is_read_from_the_configuration():
         ({"min_records": -1}, "gate.min_records = -1: should be greater than or equal to 0"),
         ({"audited": ["bundel"]}, "gate.audited.0 = bundel"),
         ({"audited": []}, "gate.audited"),
-        ({"exposes": ["column:ds", "edited", "withdrawn"]}, "gate.exposes: the release also shows presence"),
-        ({"exposes": ["presence"]}, "gate.exposes: the release also shows column:ds, edited, withdrawn"),
+        (
+            {"exposes": ["column:ds", "edited", "kept_changed", "withdrawn"]},
+            "gate.exposes: the release also shows presence",
+        ),
+        ({"exposes": ["presence"]}, "gate.exposes: the release also shows column:ds, edited, kept_changed, withdrawn"),
         ({"exposes": SHOWN[:-1], "unknown_rate": 0.1}, "gate.exposes: lacks gate, which a gate with private"),
     ],
 )

@@ -166,6 +166,7 @@ _CLAIMS = {
 }
 UNTESTED: Mapping[str, str] = {
     Exposure.EDITED: "it needs two runs of a release over time; the canaries are drawn once.",
+    Exposure.KEPT_CHANGED: "it needs two runs of a release over time; the canaries are drawn once.",
     Exposure.WITHDRAWN: "it needs two runs of a release over time; the canaries are drawn once.",
     Exposure.GATE: "the gate judges a whole release, and the canaries pass none.",
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -37,13 +38,14 @@ from wordveil.release.events import Events, Intent
 from wordveil.release.layout import AUTHOR_COLUMN
 from wordveil.spark.input.screening import flag_invalid_ids, screen_input
 from wordveil.spark.input.source import InputTable
-from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.columns import as_read, column
 from wordveil.spark.platform.versions import try_cast
-from wordveil.spark.release.latest import filter_by_ids, latest_state
+from wordveil.spark.release.latest import WAS_KEPT_COLUMN, filter_by_ids, latest_state
 from wordveil.spark.sanitise.worker import Inspect
 
 WAS_COLUMN, UNSOUND_COLUMN, STANDING_COLUMN = "__was", "__unsound", "__standing"
 CHANGED_COLUMN, CORRECTED_COLUMN = "__changed", "__corrected"
+KEPT_COLUMN, REFRESHED_COLUMN = "__kept", "__refreshed"
 # Reasons of other settings than the policy's: such records are tried again when those settings change.
 _RETRIED = (*BUDGET_REASONS, OVERSIZE)
 _TASK_ROWS = 20_000
@@ -57,10 +59,11 @@ class Candidates:
     ``rows``: records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used,
     or null. ``compared``: if contents were compared or tokens counted, id, ``__author``, ``__reason``, ``__tag``,
     ``__tokens``, ``__was`` (the reason of the newest draw) and ``__standing`` (whether that is released) of the
-    ``rows`` that are to be drawn or refused (``__changed``), or whose author is not that of their newest draw
-    (``__corrected``). None: all rows are to be drawn. ``leaving``: ``__id`` and ``__reason`` of records that leave the
-    release, or None. ``cached``: other frames that are kept in memory or scratch, as ``compared`` is, each before those
-    made from it.
+    ``rows`` that are to be drawn or refused (``__changed``), whose author is not that of their newest draw
+    (``__corrected``), or whose kept columns are not those of the draw that is released (``__refreshed``); and their
+    kept columns as the struct ``__kept``, if these can change. None: all rows are to be drawn. ``leaving``: ``__id``
+    and ``__reason`` of records that leave the release, or None. ``cached``: other frames that are kept in memory or
+    scratch, as ``compared`` is, each before those made from it.
     """
 
     rows: DataFrame
@@ -75,7 +78,7 @@ class Candidates:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Numbers of ``compared`` that are ``changed``, ``corrected`` (author), or ``same`` except for the author."""
+        """Numbers of ``compared`` that are ``changed``, ``corrected`` (author), or ``same`` in what is drawn."""
         if self.compared is None:
             return {}
         changed, corrected = F.col(CHANGED_COLUMN), F.col(CORRECTED_COLUMN)
@@ -126,9 +129,9 @@ def find_candidates(
         compared = _compare_contents(rows, None, columns, inspect).persist() if needs_contents else None
         return Candidates(rows, compared, None)
     if intent.changes == "feed":
-        changes = _read_feed(source, draws, intent, columns.id, journal)
+        changes = _read_feed(source, draws, intent, columns, journal)
     else:
-        changes = _read_snapshot(source, draws, intent, columns.id)
+        changes = _read_snapshot(source, draws, intent, columns)
     rows = _drop_withdrawn(changes.rows, withdrawn, columns.id)
     rows = _identify(rows, columns, is_unique=changes.is_unique)
     leaving = changes.leaving
@@ -140,10 +143,10 @@ def find_candidates(
     return Candidates(rows, compared, leaving, changes.cached)
 
 
-def _read_snapshot(source: InputTable, draws: DataFrame, intent: Intent, name: str) -> _Changes:
+def _read_snapshot(source: InputTable, draws: DataFrame, intent: Intent, columns: Columns) -> _Changes:
     # Used several times: to find the newest draw of each record, all draws are read and sorted.
-    state = latest_state(draws, name, intent.seq).persist()
-    rows, without_id = source.read(intent.version), column(name).isNull()
+    state = latest_state(draws, columns.id, intent.seq, columns.keep).persist()
+    rows, without_id = source.read(intent.version), column(columns.id).isNull()
     # Nothing distinguishes one record without an id from another: they count as new if there are more than before.
     if intent.null_id_count and rows.where(without_id).count() <= intent.null_id_count:
         rows = rows.where(~without_id)
@@ -172,15 +175,20 @@ def _inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
 def _compare_contents(
     rows: DataFrame, state: DataFrame | None, columns: Columns, inspect: Inspect, *, once: bool = False
 ) -> DataFrame:
-    """Select the records that are new, or differ from their newest draw in content or author.
+    """Select the records that are new, or differ from their newest draw in content, author or kept columns.
 
-    ``once``: a record that was ever released is never drawn again.
+    ``once``: a record that was ever released is never drawn again, and keeps its kept columns.
     """
+    passed = [AUTHOR_COLUMN]
+    if refreshes := columns.keep and state is not None and not once:
+        rows = rows.withColumn(KEPT_COLUMN, F.struct(*map(column, columns.keep)))
+        passed.append(KEPT_COLUMN)
     bare = replace(columns, keep=())
-    seen = _inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
+    seen = _inspect_records(screen_input(rows, bare, internal=passed, refused=UNSOUND_COLUMN), inspect)
     if state is None:
         new = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True)}
-        return seen.withColumns({**new, CORRECTED_COLUMN: F.lit(False), STANDING_COLUMN: F.lit(False)})
+        others = dict.fromkeys((CORRECTED_COLUMN, REFRESHED_COLUMN, STANDING_COLUMN), F.lit(False))
+        return seen.withColumns({**new, **others})
     known = state.withColumnsRenamed({AUTHOR_COLUMN: "state_author", "reason": "state_reason"})
     both = seen.join(known, column(columns.id) == F.col("__id"), "left")
     reason, was = F.col(REASON_COLUMN), F.col("state_reason")
@@ -198,12 +206,21 @@ def _compare_contents(
     # A tombstone has no author: the ledger has the author of a record that comes back.
     is_known = F.col("status").isNotNull() & ~F.coalesce(reason.isin(*ID_REASONS), F.lit(False))
     corrected = is_known & ~F.col("state_author").eqNullSafe(F.col(AUTHOR_COLUMN))
-    found = {CHANGED_COLUMN: differs, CORRECTED_COLUMN: corrected, WAS_COLUMN: was, STANDING_COLUMN: is_standing}
-    both = both.withColumns(found)
-    return both.where(F.col(CHANGED_COLUMN) | F.col(CORRECTED_COLUMN)).select(
-        *(column(columns.id), AUTHOR_COLUMN, REASON_COLUMN, TAG_COLUMN, TOKENS_COLUMN),
-        *(WAS_COLUMN, CHANGED_COLUMN, CORRECTED_COLUMN, STANDING_COLUMN),
-    )
+    refreshed = F.lit(False)
+    if refreshes:
+        fields = StructType([rows.schema[name] for name in columns.keep])
+        refreshed = is_standing & differ_in_kept(F.col(KEPT_COLUMN), F.col(WAS_KEPT_COLUMN), fields)
+    found = {CHANGED_COLUMN: differs, CORRECTED_COLUMN: corrected, REFRESHED_COLUMN: refreshed}
+    both = both.withColumns({**found, WAS_COLUMN: was, STANDING_COLUMN: is_standing})
+    names = [*passed, REASON_COLUMN, TAG_COLUMN, TOKENS_COLUMN, *found, WAS_COLUMN, STANDING_COLUMN]
+    is_affected = F.col(CHANGED_COLUMN) | F.col(CORRECTED_COLUMN) | F.col(REFRESHED_COLUMN)
+    return both.where(is_affected).select(column(columns.id), *map(F.col, names))
+
+
+def differ_in_kept(now: Column, was: Column, fields: StructType) -> Column:
+    """Return whether readers can tell two structs of kept columns with these ``fields`` apart."""
+    pairs = [[as_read(of.getField(field.name), field.dataType) for of in (now, was)] for field in fields]
+    return reduce(or_, (~one.eqNullSafe(other) for one, other in pairs))
 
 
 def _drop_withdrawn(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
@@ -217,7 +234,7 @@ def _mark_leaving(ids: DataFrame, reason: str) -> DataFrame:
     return ids.select("__id", F.lit(reason).alias(REASON_COLUMN))
 
 
-def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str, journal: Events) -> _Changes:
+def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, columns: Columns, journal: Events) -> _Changes:
     """Read the records that the change feed leaves, and the ids that it deletes.
 
     If the feed alone does not determine the records of an id, they are read from the table. No text is shuffled or
@@ -225,6 +242,7 @@ def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str, 
     """
     # Without a new version of the input, only what was refused is read again.
     first, is_new = min(intent.since + 1, intent.version), F.lit(intent.since < intent.version)
+    name = columns.id
     feed = source.changes(first, intent.version).where(is_new)
     fields = [column(field) for field in feed.columns if field not in _FEED_COLUMNS]
     named = _count_images(feed, name).persist()
@@ -234,10 +252,10 @@ def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str, 
     tasks = max(feed.sparkSession.sparkContext.defaultParallelism, -(-number // _TASK_ROWS))
     ids = named.select("__id").where("__id is not null")
     if intent.retried:
-        state = latest_state(draws, name, intent.seq).persist()
+        state = latest_state(draws, name, intent.seq, columns.keep).persist()
     else:  # the feed does not mention most records, and their draws need not be sorted
         drawn = filter_by_ids(draws, name, ids, number=number)
-        state = latest_state(drawn, name, intent.seq).coalesce(tasks).persist()
+        state = latest_state(drawn, name, intent.seq, columns.keep).coalesce(tasks).persist()
     single, gone, wanted = _sort_out(named, state, is_alone=journal.is_read_alone(intent))
     rows = _fetch_rows(feed, single, name, number).select(*fields)
     if more_nameless > 0:

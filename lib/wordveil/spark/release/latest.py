@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row
@@ -14,6 +15,7 @@ from wordveil.release.layout import AUTHOR_COLUMN, EPOCH_COLUMN, SEQ_COLUMN
 from wordveil.spark.platform.columns import column, field_column
 from wordveil.spark.platform.session import require_encrypted_scratch
 
+WAS_KEPT_COLUMN = "__was_kept"
 # Up to this many ids are sent to every executor, instead of a shuffle of the texts.
 _FEW = 1_000_000
 
@@ -57,10 +59,15 @@ class NewestRows:
             self.again.unpersist()
 
 
-def latest_state(draws: DataFrame, name: str, before: int | None = None) -> DataFrame:
-    """Find ``__id``, status, reason, content_tag and ``__author`` of newest draws, of runs before ``before``."""
+def latest_state(draws: DataFrame, name: str, before: int | None = None, kept: Sequence[str] = ()) -> DataFrame:
+    """Find ``__id``, status, reason, content_tag and ``__author`` of newest draws, of runs before ``before``.
+
+    ``kept``: columns that the state also has, as the struct ``__was_kept``.
+    """
     seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
-    state = F.max_by(F.struct("status", "reason", "content_tag", AUTHOR_COLUMN), F.col(SEQ_COLUMN)).alias("state")
+    fields = ["status", "reason", "content_tag", AUTHOR_COLUMN]
+    shown = [F.struct(*map(column, kept)).alias(WAS_KEPT_COLUMN)] if kept else []
+    state = F.max_by(F.struct(*map(F.col, fields), *shown), F.col(SEQ_COLUMN)).alias("state")
     return seen.where(column(name).isNotNull()).groupBy(column(name).alias("__id")).agg(state).select("__id", "state.*")
 
 

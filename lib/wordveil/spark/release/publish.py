@@ -30,7 +30,7 @@ from wordveil.config.load import Config
 from wordveil.config.schema import ReleaseHome
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
-from wordveil.privacy.relations import column_exposure
+from wordveil.privacy.relations import Exposure, column_exposure
 from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED, SYMBOLS, is_internal
@@ -46,9 +46,11 @@ from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import describe_cause, job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
+from wordveil.spark.release.changes import KEPT_COLUMN, differ_in_kept
 from wordveil.spark.release.gate import published_exposes
 from wordveil.spark.release.increments import Increment, find_increment, is_as_signed
 from wordveil.spark.release.journal import Journal
+from wordveil.spark.release.latest import WAS_KEPT_COLUMN, filter_by_ids, latest_state
 from wordveil.spark.release.shuffled import (
     Addition,
     add_rows,
@@ -63,7 +65,6 @@ from wordveil.spark.release.shuffled import (
 from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.release.verify import SparkTable
 from wordveil.spark.sanitise.layout import arrange_rows
-from wordveil.text.policy import TextPolicy
 
 _LOGGER = logging.getLogger(__name__)
 _SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptography")
@@ -159,7 +160,7 @@ def publish_release(
             )
         columns = [field["name"] for field in made.snapshot.schema["fields"]]
         manifest = Manifest(
-            **_describe_release(facts, journal, gate, settings.policy, key, shown),
+            **_describe_release(release, facts, gate, last, settings, key, shown),
             release=name,
             publication=publication,
             public_version=made.version,
@@ -185,10 +186,29 @@ def publish_release(
             "exposes": list(shown),
             "seq": made.seq,
             **({"table": asdict(made.total)} if made.total else {}),
+            **({} if manifest.kept_changed is None else {"kept_changed": manifest.kept_changed}),
         }
         journal.add(PUBLISHED, "", lambda _: body)
         _LOGGER.debug("published %d records as publication %d, version %d", made.expected, publication, made.version)
     return Publication(release.public.path, manifest_path, hash_text(text), document)
+
+
+def _count_kept_changed(release: Release, version: int, last: Event | None, kept: Sequence[str]) -> int:
+    """Count the released rows at a ``version`` of the draws whose kept columns alone differ from the ``last`` ones."""
+    seq, name = last.body.get("seq") if last else None, release.home.id
+    if seq is None or not kept:
+        return 0
+    runs, number = release.journal.runs_after(seq)
+    if not number:
+        return 0
+    is_copied = (F.col("status") == RELEASED) & (F.col(SEQ_COLUMN) > seq) & ~F.col("run_id").isin(runs)
+    named = column(name).alias("__id"), F.struct(*map(column, kept)).alias(KEPT_COLUMN)
+    rows = release.newest_rows(version).where(is_copied).select(*named)
+    drawn = filter_by_ids(release.draws.read(version), name, rows.select("__id"))
+    before = latest_state(drawn, name, seq + 1, kept).select("__id", WAS_KEPT_COLUMN)
+    fields = StructType([drawn.schema[field] for field in kept])
+    is_other = differ_in_kept(F.col(KEPT_COLUMN), F.col(WAS_KEPT_COLUMN), fields)
+    return rows.join(before, "__id").where(is_other).count()
 
 
 def _find_passed_gate(release: Release, rules: str) -> Event:
@@ -473,24 +493,36 @@ def _quoted(name: str) -> str:
 
 
 def _describe_release(
-    facts: Row, journal: Journal, gate: Event, policy: TextPolicy, key: MasterKey, shown: tuple[str, ...]
+    release: Release,
+    facts: Row,
+    gate: Event,
+    last: Event | None,
+    settings: RecordSettings,
+    key: MasterKey,
+    shown: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Describe the released draws, from ``facts``, and how they were made, for the manifest."""
+    """Describe the released draws, from ``facts``, and how they were made, for the manifest.
+
+    ``last``: the publication before, if there is one.
+    """
+    journal, version = release.journal, int(gate.body["draws_version"])
     first = journal.intents()[0]
     read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
     exposes = tuple(sorted({*facts.exposes, *shown}))
+    refreshes = Exposure.KEPT_CHANGED in exposes
     return {
-        "draws_version": int(gate.body["draws_version"]),
+        "draws_version": version,
         "run_ids": tuple(facts.runs),
         "mechanism": first.terms.fixed["mechanism_fingerprint"],
         "policy": first.terms.fixed["policy_fingerprint"],
         "key": key.fingerprint,
         "epoch": facts.epoch or key.epoch,
-        "relation": policy.relation,
+        "relation": settings.policy.relation,
         "exposes": exposes,
         "input": read.source_id,
         "input_version": read.version,
-        "n_max": policy.n_max,
+        "n_max": settings.policy.n_max,
+        "kept_changed": _count_kept_changed(release, version, last, settings.kept) if refreshes else None,
         "gate": gate_entries(GateResult.from_dict(gate.body)),
     }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 from pyspark.sql.window import Window
 
 from wordveil.input.columns import Columns
@@ -24,13 +25,16 @@ from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.changes import (
     CHANGED_COLUMN,
     CORRECTED_COLUMN,
+    KEPT_COLUMN,
+    REFRESHED_COLUMN,
     STANDING_COLUMN,
     UNSOUND_COLUMN,
     WAS_COLUMN,
     Candidates,
+    differ_in_kept,
     find_candidates,
 )
-from wordveil.spark.release.latest import filter_by_ids
+from wordveil.spark.release.latest import WAS_KEPT_COLUMN, filter_by_ids, latest_state
 from wordveil.spark.release.ledger import READMIT, REFUSE, Reservation, Terms, check_record_limit, mark_charged
 from wordveil.spark.release.tables import Release
 from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
@@ -38,6 +42,8 @@ from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.worker import Inspect, Sanitise
 
 _REFUSED, _OVER, _READMITTED = "__refused", "__over", "__readmitted"
+_COPIES = ("corrected", "kept_changed", "stale")
+"""Counts of copied draws in a run's report."""
 
 
 @dataclass(kw_only=True)
@@ -163,10 +169,22 @@ class RunSteps:
         if self._observed is not None:
             return {**report_counts(self._observed), **self._copies, **refused}
         drawn, is_own = self._run_draws(), F.col("run_id") == self.intent.run_id  # others are copies of earlier draws
-        is_stale = F.col("reason").isNotNull()
-        counts = F.count_if(~is_stale).alias("corrected"), F.count_if(is_stale).alias("stale")
-        copies = drawn.where(~is_own).agg(*counts).collect()[0].asDict()
-        return {**count_rows(drawn.where(is_own)), **copies, **refused}
+        return {**count_rows(drawn.where(is_own)), **self._count_copies(drawn.where(~is_own)), **refused}
+
+    def _count_copies(self, copies: DataFrame) -> dict[str, int]:
+        """Count written ``copies`` as :meth:`_add_copies` does, by what they were before the run."""
+        name, kept = self.columns.id, self.columns.keep
+        ids = copies.select(column(name).alias("__id"))
+        before = latest_state(filter_by_ids(self.release.draws.read(), name, ids), name, self.intent.seq, kept)
+        before = before.withColumnsRenamed({AUTHOR_COLUMN: "__was_author", "reason": WAS_COLUMN})
+        both = copies.join(before.drop("status", "content_tag"), column(name) == F.col("__id"))
+        is_refreshed = F.lit(False)
+        if kept:
+            fields = StructType([copies.schema[field] for field in kept])
+            is_refreshed = differ_in_kept(F.struct(*map(column, kept)), F.col(WAS_KEPT_COLUMN), fields)
+        is_corrected = ~F.col("__was_author").eqNullSafe(F.col(AUTHOR_COLUMN))
+        counts = _count_kinds(is_corrected, is_refreshed, over=F.col("reason"), was=F.col(WAS_COLUMN))
+        return both.agg(*counts).collect()[0].asDict()
 
     def _count_refused(self) -> dict[str, int]:
         if (seen := self._seen_decisions()) is not None:
@@ -280,37 +298,49 @@ class RunSteps:
         return entries.select(F.col("record_id").alias("__id"), F.col("reason").alias(_OVER), is_readmitted)
 
     def _find_copied(self, compared: DataFrame) -> DataFrame:
-        """Find ``__id``, ``__now`` (author) and ``__over`` (refusing budget, or null) of draws that are copied."""
+        """Find the records of ``compared`` whose newest draws are copied.
+
+        Columns are ``__id``, ``__now`` (author), ``__over`` (refusing budget, or null), and some of ``compared``.
+        """
         named = column(self.columns.id).alias("__id"), F.col(AUTHOR_COLUMN).alias("__now")
-        same = compared.where(~F.col(CHANGED_COLUMN)).select(*named, F.lit(None).cast("string").alias(_OVER))
+        others = {KEPT_COLUMN, WAS_COLUMN, CHANGED_COLUMN, CORRECTED_COLUMN, REFRESHED_COLUMN, STANDING_COLUMN}
+        compared = compared.select(*named, *(name for name in compared.columns if name in others))
+        same = compared.where(~F.col(CHANGED_COLUMN)).withColumn(_OVER, F.lit(None).cast("string"))
         if not self._keeps_last:
             return same
         decided = self._find_decided().withColumnRenamed("__id", "__name").where(F.col(_OVER).isNotNull())
         standing = compared.where(F.col(CHANGED_COLUMN) & F.col(STANDING_COLUMN))
-        refused = standing.join(decided, self._record_id() == F.col("__name"))
-        return same.unionByName(refused.where(~F.col(WAS_COLUMN).eqNullSafe(F.col(_OVER))).select(*named, _OVER))
+        refused = standing.join(decided, F.col("__id").cast("string") == F.col("__name")).drop("__name", _READMITTED)
+        is_new = ~F.col(WAS_COLUMN).eqNullSafe(F.col(_OVER)) | F.col(REFRESHED_COLUMN)
+        return same.unionByName(refused.where(is_new))
 
     def _add_copies(self, rows: DataFrame) -> DataFrame:
         """Add to ``rows`` copies of the newest draws of records that keep them; nothing is drawn for these.
 
-        Only their author has changed, or a budget refuses their edit and their released version is kept. A later run
-        compares its input with the new author.
+        Their author or kept columns have changed, or a budget refuses their edit and their released version is kept. A
+        later run compares its input with the new author and kept columns.
         """
         known = self._known
         if known is None or known.compared is None or self.intent.changes == "all":
             return rows
-        ids = self._find_copied(known.compared)
-        self._copies = {"corrected": known.counts["same"], "stale": 0}
-        if self._keeps_last:
-            self._copies["stale"] = ids.where(F.col(_OVER).isNotNull()).count()
-        if not (number := sum(self._copies.values())):
+        if not (known.counts["same"] or self._keeps_last):
             return rows
+        copied = self._find_copied(known.compared)
+        is_changed = F.col(CORRECTED_COLUMN), F.col(REFRESHED_COLUMN)
+        counts = _count_kinds(*is_changed, over=F.col(_OVER), was=F.col(WAS_COLUMN))
+        number, *found = copied.agg(F.count(F.lit(1)), *counts).collect()[0]
+        self._copies = dict(zip(_COPIES, found, strict=True))
+        if not number:
+            return rows
+        refreshes = KEPT_COLUMN in copied.columns
+        ids = copied.select("__id", "__now", _OVER, *([KEPT_COLUMN] if refreshes else []))
         earlier = self.release.draws.read().where(F.col(SEQ_COLUMN) < self.intent.seq)
         draws = filter_by_ids(earlier, self.columns.id, ids, "inner", number)
         newest = F.row_number().over(Window.partitionBy("__id").orderBy(F.col(SEQ_COLUMN).desc()))
         copies = draws.withColumn("__rank", newest).where("__rank = 1")
         filled = {AUTHOR_COLUMN: F.col("__now"), RESERVED_COLUMN: F.lit(None), SEQ_COLUMN: F.lit(self.intent.seq)}
-        return rows.unionByName(self._as_table(copies, {**filled, "reason": F.coalesce(_OVER, "reason")}))
+        kept = {name: F.col(KEPT_COLUMN).getField(name) for name in self.columns.keep} if refreshes else {}
+        return rows.unionByName(self._as_table(copies, {**filled, **kept, "reason": F.coalesce(_OVER, "reason")}))
 
     def _withdrawn_ids(self) -> DataFrame:
         """List the ids of a withdrawal: ``__id``, of the draws' type, and ``named``."""
@@ -330,3 +360,10 @@ class RunSteps:
         known = {**{name: column(name) for name in rows.columns}, **chosen}
         fields = self.release.draws.read().schema.fields
         return rows.select(*(known.get(item.name, F.lit(None)).cast(item.dataType).alias(item.name) for item in fields))
+
+
+def _count_kinds(is_corrected: Column, is_refreshed: Column, *, over: Column, was: Column) -> list[Column]:
+    """List the counts of :data:`_COPIES`. ``over``, ``was``: the budget that refuses an edit, now and before."""
+    is_stale = over.isNotNull()
+    kinds = is_corrected & ~is_stale, is_refreshed, is_stale & ~over.eqNullSafe(was)
+    return [F.count_if(is_kind).alias(name) for name, is_kind in zip(_COPIES, kinds, strict=True)]
