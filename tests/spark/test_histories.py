@@ -1,5 +1,6 @@
-"""Random histories of a release: edits, corrected authors, deaths, budgets, withdrawals, rotated keys, publications.
-After each step the ledger is held against sums that come from the files of the draws and from the history alone.
+"""Random histories of a release: edits, corrected authors, changed kept columns, deaths, budgets, withdrawals, rotated
+keys, publications. After each step the ledger is held against sums that come from the files of the draws and from the
+history alone.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ TOKENS = 6
 SECONDS, STEPS = 600, 18
 GIVEN_UP = 0
 """In place of the epoch, for what a run had reserved that was given up."""
+Record = tuple[str, str, str]
+"""Body, author and kept column of a record."""
 Payers = dict[tuple[str, str, int], dict[str, None]]
 """By record, sanitised text and epoch: the authors who pay for a draw, the first one first."""
 
@@ -45,9 +48,9 @@ class History:
         self.rng = np.random.default_rng(seed)
         self.told = [f"seed {seed}"]
         self.numbers = itertools.count()
-        self.records: dict[str, tuple[str, str]] = {}
-        """Body and author of what the input holds."""
-        self.versions: list[dict[str, tuple[str, str]]] = []
+        self.records: dict[str, Record] = {}
+        """What the input holds."""
+        self.versions: list[dict[str, Record]] = []
         """The same for each version of the input."""
         self.limit: int | None = None
         """How many texts of an author the next run may charge."""
@@ -82,6 +85,7 @@ class History:
             self.edit,
             self.edit,
             self.correct,
+            self.move,
             self.delete,
             self.restore,
             self.run,
@@ -100,26 +104,33 @@ class History:
 
     def insert(self, count: int = 2) -> None:
         """New records."""
-        new = {f"r{next(self.numbers):03d}": (self.new_text(), f"a{self.rng.integers(3)}") for _ in range(count)}
-        bodies, authors = zip(*new.values(), strict=True)
-        table = {"id": list(new), "body": list(bodies), "day": ["d0"] * count, "author": list(authors)}
-        self.lake.write(pa.table(table))
+        authors = (f"a{self.rng.integers(3)}" for _ in range(count))
+        new = {f"r{next(self.numbers):03d}": (self.new_text(), author, "d0") for author in authors}
+        self.write(new)
         self.commit({**self.records, **new})
 
     def edit(self) -> None:
         """Another text, or the one that a record had first."""
-        name, (_, author) = self.choose(self.records.items())
+        name, (_, *others) = self.choose(self.records.items())
         first = next(version[name][0] for version in self.versions if name in version)
         body = first if self.rng.random() < 0.3 else self.new_text()
         self.lake.update(f"id = '{name}'", body=body)
-        self.commit({**self.records, name: (body, author)})
+        self.commit({**self.records, name: (body, *others)})
 
     def correct(self) -> None:
         """Another author."""
-        name, (body, author) = self.choose(self.records.items())
+        name, (body, author, day) = self.choose(self.records.items())
         author = self.choose({"a0", "a1", "a2", "a3"} - {author})
         self.lake.update(f"id = '{name}'", author=author)
-        self.commit({**self.records, name: (body, author)})
+        self.commit({**self.records, name: (body, author, day)})
+
+    def move(self) -> None:
+        """Another value of a kept column, for all records of an author."""
+        author = self.choose({author for _, author, _ in self.records.values()})
+        day = f"d{self.rng.integers(3)}"
+        self.lake.update(f"author = '{author}'", day=day)
+        moved = {name: (*record[:2], day) for name, record in self.records.items() if record[1] == author}
+        self.commit({**self.records, **moved})
 
     def delete(self) -> None:
         """A record leaves, and the last one stays."""
@@ -132,16 +143,20 @@ class History:
         """A record that was deleted comes back as it was, and costs nothing more."""
         gone = {name: kept for version in self.versions for name, kept in version.items() if name not in self.records}
         if gone:
-            name, (body, author) = self.choose(gone.items())
-            row = {"id": [name], "body": [body], "day": ["d0"], "author": [author]}
-            self.lake.write(pa.table(row))
-            self.commit({**self.records, name: (body, author)})
+            name, record = self.choose(gone.items())
+            self.write({name: record})
+            self.commit({**self.records, name: record})
 
     def new_text(self) -> str:
         """A text that no record has had."""
         return f"{' '.join(self.rng.choice(WORDS, 3))} zz{next(self.numbers)}"
 
-    def commit(self, records: dict[str, tuple[str, str]]) -> None:
+    def write(self, records: dict[str, Record]) -> None:
+        """Add rows to the input."""
+        bodies, authors, days = map(list, zip(*records.values(), strict=True))
+        self.lake.write(pa.table({"id": list(records), "body": bodies, "day": days, "author": authors}))
+
+    def commit(self, records: dict[str, Record]) -> None:
         """The input has a new version."""
         self.records = records
         self.versions.append(copy.copy(records))
@@ -230,6 +245,7 @@ class History:
         if self.open_runs():  # has reserved, and not settled
             return
         assert sum(row["reserved_tokens"] for row in entries) == 0
+        self.check_kept()
         by_record: Counter[str] = Counter()
         by_author: Counter[str] = Counter()
         for row in entries:
@@ -240,6 +256,16 @@ class History:
         least, most = count_payers(payers), Counter(itertools.chain(*payers.values()))
         for author in by_author.keys() | most.keys():
             assert TOKENS * least[author] <= by_author[author] <= TOKENS * most[author], author
+
+    def check_kept(self) -> None:
+        """Hold the kept column of released records against what the last run that read them has found."""
+        days: dict[str, str] = {}
+        for intent, end in self.runs():
+            if intent["kind"] == "sanitise" and end == "finished":
+                days |= {name: day for name, (_, _, day) in self.versions[intent["version"]].items()}
+        if days:
+            found = {name: row["day"] for name, row in self.lake.newest().items() if row["status"] == "released"}
+            assert found == {name: days[name] for name in found}
 
     def find_payers(self, entries: list[dict[str, Any]]) -> Payers:
         """Each draw that costs and who pays for it: whoever was the record's author then, or in a later run that still

@@ -33,7 +33,8 @@ from wordveil.spark.release.night import Night
 from wordveil.spark.release.run import run_release
 from wordveil.spark.release.stream import run_stream
 
-NIGHTS = ("night-1", "night-2")
+NIGHTS = ("night-1", "night-2", "night-3")
+"""The second has new, edited and deleted records; in the third kept columns change."""
 LOCAL_KINDS = ("commit", "driver", "jvm", "python-worker")
 CLUSTER_KINDS = ("executor", "worker", "python-worker", "driver")
 COMMITS = 5
@@ -59,7 +60,7 @@ class Story:
         table = corpus(records)
         for part in range(4):
             write_delta(table.slice(part * records // 4, records // 4), self.input, feed=True)
-        self.versions = [3, 6]
+        self.versions = [3, 6, 11]
         self._undisturbed: dict[str, dict[str, list[str]]] = {}
         jars = {"s3": True} if endpoint else {"delta_jars": str(delta_jars())}
         self.local = {"master": "local[2]", **jars}
@@ -70,6 +71,11 @@ class Story:
         spark.sql(f"UPDATE {source} SET body = 'edited text' WHERE note % 7 = 0")
         write_delta(corpus(records + 40).slice(records, 40), self.input)
         spark.sql(f"DELETE FROM {source} WHERE note % 11 = 0")
+        spark.sql(f"UPDATE {source} SET day = 'moved' WHERE note % 5 = 0")
+        spark.sql(f"UPDATE {source} SET day = 'moved again', body = 'words' WHERE note % 13 = 0")
+        for day in ("there and back", "d"):
+            spark.sql(f"UPDATE {source} SET day = '{day}' || note % 3 WHERE note % 17 = 0")
+        spark.sql(f"UPDATE {source} SET day = 'moved twice' WHERE note % 10 = 0")
 
     def reference(self, night: str) -> dict[str, list[str]]:
         """What an undisturbed release holds after a night."""
