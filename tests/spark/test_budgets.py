@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import functions as F
 
 from support.budgets import Candidate, Charge, Entry, admit
 from support.releases import Lake, States, corpus_with_authors
@@ -19,9 +20,10 @@ from support.workspaces import WORDS, Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import ConfigError
 from wordveil.privacy.relations import Relation
-from wordveil.release.budgets import Budget
+from wordveil.release.budgets import Budget, RefusedGroup
 from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.gate import run_gate
+from wordveil.spark.release.latest import find_most_refused
 from wordveil.spark.release.ledger import SCHEMA, Terms
 from wordveil.spark.release.ledger_report import Selection, forecast_runs, read_ledger, sum_costs
 from wordveil.spark.release.maintenance import reset
@@ -142,6 +144,11 @@ def test_an_author_may_spend_once_over_all_releases(lake: Lake):
     assert 0 < report.delta == 24 * delta <= 24e-12
     assert {row["privacy"]["delta"] for row in lake.draws() if row["privacy"]} == {24 * delta}
     assert {row["delta"] for row in lake.entries()} == {delta}
+    # Of a first night all records count. What a later one refuses again does not.
+    gated = run_gate(gated_by := budget_config(lake, author=2 * cost, gate={"max_refused_rate": 0.54}), spark_of(lake))
+    assert gated.result.results[0].value == pytest.approx(7 / 13)
+    signed = publish(gated_by, spark_of(lake)).document["manifest"]
+    assert (signed["refused"], signed["records"]) == ({"over_author_budget": 6, "null_author": 1}, 6)
     released = [row["id"] for row in lake.draws() if row["status"] == "released"]
     assert sorted(released) == [f"r{number:05d}" for number in range(6)]
     assert all(row["text"] is None and row["privacy"] is None for row in lake.draws() if row["status"] == "quarantined")
@@ -156,10 +163,33 @@ def test_an_author_may_spend_once_over_all_releases(lake: Lake):
     again = lake.run(budget_config(lake, author=4 * cost))
     assert (again.records, again.released) == (3, 3), "what is refused for the same reason again is not written again"
     assert sum(lake.spent().values()) == 12 * 24
+    gated_by = budget_config(lake, author=4 * cost, gate={"max_refused_rate": 0.0})
+    assert run_gate(gated_by, spark_of(lake)).result.passed
+    assert publish(gated_by, spark_of(lake)).document["manifest"]["refused"] == {
+        "over_author_budget": 3,
+        "null_author": 1,
+    }
     # An author has used 4 of 8.5 in three runs of two releases, 3 of 9.5 in the two runs of this one.
     config = budget_config(lake, author=8.5 * cost, corpus=9.5 * cost)
     lasting = forecast_runs(lake.spark, config.budget, config.ledger, config.release)
     assert lasting == {"author": 3, "corpus": 4}
+
+
+def spark_of(lake: Lake) -> Any:
+    """What starts a session, for a command."""
+    return lambda: lake.spark
+
+
+def test_the_most_refused_value_of_each_column_is_found(spark: Any):
+    """Small groups are left out, and columns of which nothing is refused."""
+    cells = [("router", "w1", 44, 100), ("router", "w2", 0, 60), ("modem", "w1", 9, 30), ("rare", "w1", 29, 29)]
+    cells.append((None, "w2", 12, 30))
+    rows = [(product, week, "x", number < over) for product, week, over, of in cells for number in range(of)]
+    frame = spark.createDataFrame(rows, "product string, `the week` string, kind string, over boolean")
+    found = find_most_refused(frame, ["the week", "product"], F.col("over"))
+    assert found == (RefusedGroup("the week", "w1", 159, 82), RefusedGroup("product", None, 30, 12))
+    assert [str(group) for group in found] == ["the week=w1 51.6%", "product=null 40.0%"]
+    assert find_most_refused(frame, ["product"], F.lit(False)) == find_most_refused(frame, [], F.col("over")) == ()
 
 
 def find_row(lake: Lake, name: str) -> dict[str, Any]:

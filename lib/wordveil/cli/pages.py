@@ -35,7 +35,8 @@ RELATIONS = {
 }
 """The pairs of texts that a bound compares."""
 EXPOSURES = {
-    Exposure.PRESENCE: "Whether the record was refused because of its text, or of another one of its author.",
+    Exposure.PRESENCE: "Whether the record was refused because of its text, or of another one of its author; how many "
+    "records each budget refused.",
     Exposure.LANGUAGE: "Which records are of another language: none of their words is copied.",
     Exposure.EDITED: "In which runs the text changed, and when it came back to what it had been.",
     Exposure.KEPT_CHANGED: "In which runs a kept column changed while the published text stayed.",

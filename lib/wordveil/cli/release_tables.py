@@ -9,6 +9,7 @@ from wordveil.cli.output import ResultTable, print_note, print_rows, print_table
 from wordveil.cli.tables import (
     ALONE_NOTE,
     SHUFFLED_NOTE,
+    left_out_facts,
     number,
     price_epsilon,
     recovery_facts,
@@ -101,6 +102,8 @@ def print_decision(decision: GateDecision) -> None:
     print_rows(gate_table(decision.result, decision.release, decision.draws_version))
     if not decision.result.results:
         print_note("the configuration has no section gate, so every version passes.")
+    if decision.most_refused:
+        print_note(f"budgets refuse most of {', '.join(map(str, decision.most_refused))} of what was read.")
 
 
 def find_gate_failure(decision: GateDecision) -> GateError | None:
@@ -147,6 +150,7 @@ def print_publication(made: Publication, release: str) -> None:
         "exposes": ", ".join(manifest["exposes"]) or "nothing",
         **(table_facts(TablePrivacy.from_dict(manifest["tables"][-1])) if "tables" in manifest else {}),
         **(recovery_facts(Recovery.from_dict(manifest["recovery"])) if manifest["recovery"] else {}),
+        **left_out_facts(manifest.get("refused")),
         "public key": made.document["public_key"],
     }
     print_table(f"Published {release}", facts, ["send readers the public key separately from the table."])
@@ -179,6 +183,7 @@ def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
         "files": len(manifest.snapshot.files),
         "relation": str(manifest.relation),
         "exposes": ", ".join(manifest.exposes) or "nothing",
+        "refused": manifest.refused,
         **({"epsilon_table": max(table.epsilon for table in manifest.tables)} if manifest.tables else {}),
         "created": manifest.created,
         "recovery": manifest.recovery.to_dict() if manifest.recovery else None,
@@ -216,6 +221,7 @@ def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
         if published
         else "nothing yet",
     }
+    shown |= left_out_facts(published.get("refused") if published else None)
     if withdrawn is not None:
         shown["draws"] = f"version {facts['draws_version']}"
         shown["records"] = ", ".join(f"{count:,} {name}" for name, count in sorted(facts["records"].items())) or "none"

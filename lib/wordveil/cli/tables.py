@@ -10,6 +10,7 @@ from wordveil.cli.output import ResultTable
 from wordveil.privacy.guarantees import CORPUS_METRIC, TEXTS
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.privacy.table import TablePrivacy
+from wordveil.release.budgets import OVER_AUTHOR_BUDGET
 from wordveil.report.values import show_recovered, show_share
 from wordveil.text.choices import DrawnUnit
 
@@ -123,6 +124,14 @@ def show_reasons(counts: Mapping[str, int]) -> str:
     """Show counts by reason after their sum."""
     shown = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
     return f"{sum(counts.values()):,}" + (f" ({shown})" if shown else "")
+
+
+def left_out_facts(refused: Mapping[str, int] | None) -> dict[str, str]:
+    """Make the row on records that budgets keep out of a published table; empty without budgets."""
+    if refused is None:
+        return {}
+    biased = ". Counts of the table lack records of frequent authors" if OVER_AUTHOR_BUDGET in refused else ""
+    return {"left out by budgets": f"{show_reasons(refused)}{biased}"}
 
 
 def _share(count: int, whole: int) -> str:

@@ -12,7 +12,7 @@ from wordveil.cli.options import JarsOption, absolute_path, prepare_plain_sessio
 from wordveil.cli.output import show_status
 from wordveil.cli.release_tables import verified_facts
 from wordveil.cli.scaffold import Call, Result, command
-from wordveil.cli.tables import recovery_facts
+from wordveil.cli.tables import left_out_facts, recovery_facts
 from wordveil.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def verify(
         checks = (manifest, public_key, at_least, table_epsilon)
         verified, reader = _verify(table, *checks, jars=jars, on_spark=on_spark, progress=progress)
     facts = verified_facts(verified, pinned=public_key is not None)
-    shown = {name: value for name, value in facts.items() if name not in ("pinned", "recovery")}
+    shown = {name: value for name, value in facts.items() if name not in ("pinned", "recovery", "refused")}
+    shown |= left_out_facts(verified.manifest.refused)
     shown |= recovery_facts(verified.manifest.recovery) if verified.manifest.recovery else {}
     return Result.of(
         "Verified",

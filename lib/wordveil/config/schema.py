@@ -414,6 +414,7 @@ class GateSection(Section):
     max_empty_rate: Rate | None = None
     min_distinct_words: Least | None = None
     max_stale_rate: Rate | None = None
+    max_refused_rate: Rate | None = None
     quarantine_rate: Rate | None = None
     unknown_rate: Rate | None = None
     unchanged_rate: Rate | None = None

@@ -34,7 +34,7 @@ class Exposure(StrEnum):
     """Exposure of a record in addition to its sanitised words. Kept columns are written ``column:NAME``."""
 
     PRESENCE = "presence"
-    """Refusal of the record because of its text, or of another text of its author."""
+    """Refusal of the record because of its text, or of another text of its author, and how many each budget refuses."""
 
     EDITED = "edited"
     """Runs in which the record's text changed, or came back to a previous one."""

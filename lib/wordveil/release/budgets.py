@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from wordveil.errors import Fault
+from wordveil.errors import Fault, shown_value
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.relations import Relation
 
@@ -89,6 +89,25 @@ def count_runs_left(row: Mapping[str, Any], runs: int) -> int | None:
     """Estimate how many more runs fit into a row of the ledger's report at the mean rate; None if unlimited."""
     used = row.get("corpus", row["spent"] + row.get("returned", 0))
     return int(max(row["left"], 0) * runs / used) if runs and used and row.get("left") is not None else None
+
+
+@dataclass(frozen=True)
+class RefusedGroup:
+    """Number of ``rows`` with a ``value`` in a kept ``column``, and of those that a budget refuses. None: null."""
+
+    column: str
+    value: str | None
+    rows: int
+    refused: int
+
+    @property
+    def share(self) -> float:
+        """Share of the rows that a budget refuses."""
+        return self.refused / self.rows
+
+    def __str__(self) -> str:
+        value = "null" if self.value is None else shown_value(self.value)
+        return f"{self.column}={value} {self.share:.1%}"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from wordveil.errors import ReleaseError
 from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.privacy.table import TablePrivacy
+from wordveil.release.budgets import BUDGET_REASONS
 from wordveil.release.rules import GateResult, Kind
 
 FORMAT_VERSION = 3
@@ -81,9 +82,11 @@ class Manifest:
     ``one`` if the owner states that one process at a time wrote to the release and its ledger; otherwise the document
     lacks it. ``symbols``: the law and the meaning of the numbers in the column
     ``symbols`` (:func:`wordveil.assembly.bundles.describe_symbols`); None, and absent from the document, without one.
-    ``tables``: of a shuffled release, what each addition of rows is for each of its records; otherwise empty, and
-    absent from the document. ``kept_changed``: the number of ``records`` with another kept column than in the
-    publication before, whose text was not drawn since; None, and absent from the document, unless ``exposes`` names it.
+    ``refused``: under budgets, the number of records that each keeps out of the table, by reason; None, and absent from
+    the document, without budgets. ``tables``: of a shuffled release, what each addition of rows is for each of its
+    records; otherwise empty, and absent from the document. ``kept_changed``: the number of ``records`` with another
+    kept column than in the publication before, whose text was not drawn since; None, and absent from the document,
+    unless ``exposes`` names it.
 
     Raises :class:`ValueError` if something must not be published, cannot be signed, or names a file outside the table.
     """
@@ -110,6 +113,7 @@ class Manifest:
     recovery: Recovery | None = None
     writers: str | None = None
     symbols: Mapping[str, Any] | None = None
+    refused: Mapping[str, int] | None = None
     tables: tuple[TablePrivacy, ...] = ()
     kept_changed: int | None = None
     format_version: int = FORMAT_VERSION
@@ -127,6 +131,8 @@ class Manifest:
             most = self.snapshot.records if self.publication > 1 else 0
             if type(self.kept_changed) is not int or not 0 <= self.kept_changed <= most:
                 raise ValueError(f"Expected kept_changed={self.kept_changed!r} in [0, {most}].")
+        if any(name not in BUDGET_REASONS or count < 1 for name, count in (self.refused or {}).items()):
+            raise ValueError("Expected numbers of at least 1 by the reasons of budgets in refused.")
         paths = [file.path for file in self.snapshot.files]
         if len(set(paths)) < len(paths):
             raise ValueError("Expected each file once.")
@@ -141,7 +147,7 @@ class Manifest:
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain values for JSON: text, whole numbers, None, lists and mappings of these."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("writers", "symbols", "kept_changed"):
+        for name in ("writers", "symbols", "refused", "kept_changed"):
             if values[name] is None:
                 del values[name]
         values["tables"] = [asdict(added) for added in self.tables]

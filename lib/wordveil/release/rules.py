@@ -74,13 +74,15 @@ class Measured:
     maximum over the records, in nats; None also means infinite. ``records``: records of the input. ``released``,
     ``quarantined``: records with a text, and without. ``empty``: released records whose sanitised text is empty.
     ``distinct_words``: distinct words in all sanitised texts. ``stale``: released records whose last edit a budget has
-    refused, so that an earlier version stays. ``words``: words of the released records' original texts, before the text
-    policy. ``unknown``, ``unchanged``: those of them that are not in the vocabulary, or unchanged in the sanitised
-    text. ``attack_to_chance``: the accuracy of the best adaptive attacker on authors, at the upper end of its 95%
-    interval, divided by the chance level; None also if too few authors or records were measured to show an attack above
-    the bound. ``linked``: the share of the records of ``evaluation`` that the best attacker links to their originals,
-    at the upper end of its 95% interval. ``table_epsilon``: of the rows that wait for a shuffled publication, by the
-    smallest group. ``audited``: the kinds of audits that passed for the release as it is made.
+    refused, so that an earlier version stays. ``refused``, ``asked``: of the records read since the last publication,
+    those that a budget refuses, and these and the released ones together. ``words``: words of the released records'
+    original texts, before the text policy. ``unknown``, ``unchanged``: those of them that are not in the vocabulary, or
+    unchanged in the sanitised text. ``attack_to_chance``: the accuracy of the best adaptive attacker on authors, at
+    the upper end of its 95% interval, divided by the chance level; None also if too few authors or records were
+    measured to show an attack above the bound. ``linked``: the share of the records of ``evaluation`` that the best
+    attacker links to their originals, at the upper end of its 95% interval. ``table_epsilon``: of the rows that wait
+    for a shuffled publication, by the smallest group. ``audited``: the kinds of audits that passed for the release as
+    it is made.
     """
 
     relation: Relation | None = None
@@ -93,6 +95,8 @@ class Measured:
     empty: int | None = None
     distinct_words: int | None = None
     stale: int | None = None
+    refused: int | None = None
+    asked: int | None = None
     words: int | None = None
     unknown: int | None = None
     unchanged: int | None = None
@@ -118,6 +122,7 @@ class GateRules:
     max_empty_rate: float | None = None
     min_distinct_words: int | None = None
     max_stale_rate: float | None = None
+    max_refused_rate: float | None = None
     quarantine_rate: float | None = None
     unknown_rate: float | None = None
     unchanged_rate: float | None = None
@@ -239,6 +244,13 @@ RULES = {
         _share("stale", "released"),
         _at_most,
         "At most this share of the released records is an earlier version, since a budget refuses the last edit.",
+    ),
+    "max_refused_rate": Rule(
+        Kind.OUTPUT_ONLY,
+        _share("refused", "asked"),
+        _at_most,
+        "Budgets refuse at most this share of the records that were read since the last publication and that are not "
+        "refused for another reason. What a budget refused before, and refuses again, does not count.",
     ),
     "quarantine_rate": Rule(
         Kind.PRIVATE,

@@ -128,6 +128,12 @@ def test_show_tells_what_is_still_there():
     gone = {**facts()["withdrawn"], "gone": True}
     assert release_facts(facts(withdrawn=gone))["withdrawn text"] == "gone"
     assert release_facts(facts(withdrawn={**gone, "records": 0}))["withdrawn text"] == "none"
+    published = {"draws_version": 3, "records": 5279, "at": "today", "refused": {"over_author_budget": 790}}
+    assert "left out by budgets" not in release_facts(facts(published={**published, "refused": None}))
+    left_out = release_facts(facts(published=published))["left out by budgets"]
+    assert left_out == "790 (790 over_author_budget). Counts of the table lack records of frequent authors"
+    everyone = facts(published={**published, "refused": {"over_record_budget": 1}})
+    assert "authors" not in release_facts(everyone)["left out by budgets"]
 
 
 def test_changed_kept_columns_are_shown_where_there_are_any():

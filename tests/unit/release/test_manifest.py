@@ -111,16 +111,20 @@ def test_values_of_private_rules_are_nowhere():
         replace(MANIFEST, exposes=("presence",))
 
 
-def test_recovery_and_writers_are_in_the_manifest_if_there():
+def test_optional_parts_are_in_the_manifest_if_there():
     signed = document()["manifest"]
     assert signed["recovery"]["uniform"]["before"] == "5e-05"
     assert signed["recovery"]["frequency"]["after"][1] == {"draws": 20, "at_least": "0.3", "at_most": None}
     assert "writers" not in signed
-    other = replace(MANIFEST, recovery=None, writers="one")
+    assert "refused" not in signed
+    other = replace(MANIFEST, recovery=None, writers="one", refused={"over_author_budget": 790})
     assert open_document(json.loads(json.dumps(sign(other, KEY))), PUBLIC) == other
     for recovery in ({}, {"uniform": 1}, "much", {"uniform": {"before": "x", "after": []}}):
         with pytest.raises(ReleaseError, match="malformed"):
             Manifest.from_dict({**MANIFEST.to_dict(), "recovery": recovery})
+    for refused in ({"over_author_budget": 0}, {"oversize": 3}, {"null_author": "3"}, "many"):
+        with pytest.raises(ReleaseError, match="malformed"):
+            Manifest.from_dict({**MANIFEST.to_dict(), "refused": refused})
 
 
 def test_number_of_changed_kept_columns_follows_what_is_exposed():

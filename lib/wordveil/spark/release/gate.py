@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,18 +20,19 @@ from wordveil.privacy.relations import Relation
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED
+from wordveil.release.budgets import RefusedGroup
 from wordveil.release.events import GATE, PUBLISHED
-from wordveil.release.layout import DRAWS_VERSION, LEDGER_VERSION
+from wordveil.release.layout import DRAWS_VERSION, LEDGER_VERSION, SEQ_COLUMN
 from wordveil.release.rules import GateResult, GateRules, Measured, evaluate
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.latest import join_texts
+from wordveil.spark.release.latest import find_most_refused, is_refused, join_texts
 from wordveil.spark.release.shuffled import measure_waiting, require_kind
 from wordveil.spark.release.tables import Release, open_release
 
 _LOGGER = logging.getLogger(__name__)
-_COUNTS = ("records", "released", "quarantined", "empty", "stale", "words", "unknown", "unchanged")
+_COUNTS = ("records", "released", "quarantined", "empty", "stale", "refused", "asked", "words", "unknown", "unchanged")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class GateDecision:
     """Decision of a gate about one version of the draws.
 
     ``rules``: the digest of the rules, which a publication compares. ``runs``: as :meth:`Journal.list_runs` lists them.
-    ``fingerprints``: of mechanism, policy and key, which all runs share.
+    ``fingerprints``: of mechanism, policy and key, which all runs share. ``most_refused``: of each kept column, the
+    value of which budgets refuse most of the records read since the last publication, if they refuse any.
     """
 
     release: str
@@ -49,10 +51,12 @@ class GateDecision:
     rules: str
     runs: list[dict[str, Any]]
     fingerprints: dict[str, str]
+    most_refused: tuple[RefusedGroup, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; internal."""
-        return {**self.to_event(), "runs": self.runs, "fingerprints": self.fingerprints}
+        groups = [asdict(group) for group in self.most_refused]
+        return {**self.to_event(), "runs": self.runs, "fingerprints": self.fingerprints, "most_refused": groups}
 
     def to_event(self) -> dict[str, Any]:
         """Return the body of the journal's event, without the runs, which it has already."""
@@ -113,6 +117,12 @@ def gate_release(
             measured = replace(measured, table_epsilon=waiting)
         if rules.audited is not None:
             measured = replace(measured, audited=audits(terms["mechanism_fingerprint"]))
+        most_refused: tuple[RefusedGroup, ...] = ()
+        if measured.refused:
+            late = rows.where(
+                (F.col(SEQ_COLUMN) > release.published_seq) & (is_refused() | (F.col("status") == RELEASED))
+            )
+            most_refused = find_most_refused(late, settings.kept, is_refused())
         decision = GateDecision(
             release=settings.release,
             draws_version=version,
@@ -121,6 +131,7 @@ def gate_release(
             rules=rules.digest,
             runs=journal.list_runs(),
             fingerprints={name: value for name, value in terms.items() if name.endswith("_fingerprint")},
+            most_refused=most_refused,
         )
         journal.add(GATE, "", lambda _: decision.to_event())
         failed = [result.name for result in decision.result.failures]

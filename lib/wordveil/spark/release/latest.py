@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.window import Window
 
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
+from wordveil.release.budgets import BUDGET_REASONS, RefusedGroup
 from wordveil.release.events import Events
 from wordveil.release.layout import AUTHOR_COLUMN, EPOCH_COLUMN, SEQ_COLUMN
 from wordveil.spark.platform.columns import column, field_column
@@ -18,6 +20,8 @@ from wordveil.spark.platform.session import require_encrypted_scratch
 WAS_KEPT_COLUMN = "__was_kept"
 # Up to this many ids are sent to every executor, instead of a shuffle of the texts.
 _FEW = 1_000_000
+# A value of fewer rows has a large share of refused ones by chance.
+_LEAST_ROWS = 30
 
 
 @dataclass(frozen=True)
@@ -71,17 +75,24 @@ def latest_state(draws: DataFrame, name: str, before: int | None = None, kept: S
     return seen.where(column(name).isNotNull()).groupBy(column(name).alias("__id")).agg(state).select("__id", "state.*")
 
 
-def count_newest(rows: DataFrame, texts: TextColumns) -> Row:
+def count_newest(rows: DataFrame, texts: TextColumns, since: int) -> Row:
     """Count the newest draws except for the withdrawn, for gate and publication.
 
     They are ``records``, the number of each kind, ``words`` and ``epsilons``; and of the released ones the ``runs``,
-    the newest ``epoch`` and the newest run (``seq``). A record is empty if all of its ``texts`` are.
+    the newest ``epoch`` and the newest run (``seq``). A record is empty if all of its ``texts`` are. Those without a
+    text that a budget refuses are counted by its name. ``since``: the last run that was published; of later rows
+    ``refused`` counts those that a budget refuses, earlier versions that stay among them, and ``asked`` also the
+    released ones.
     """
-    released = F.col("status") == RELEASED
+    released, is_late = F.col("status") == RELEASED, F.col(SEQ_COLUMN) > since
+    is_out = F.col("status") == QUARANTINED
     counted = rows.where(F.col("status") != WITHDRAWN).agg(
         F.count(F.lit(1)).alias("records"),
         F.count_if(released).alias("released"),
-        F.count_if(F.col("status") == QUARANTINED).alias("quarantined"),
+        F.count_if(is_out).alias("quarantined"),
+        *(F.count_if(is_out & (F.col("reason") == name)).alias(name) for name in BUDGET_REASONS),
+        F.count_if(is_late & is_refused()).alias("refused"),
+        F.count_if(is_late & (released | is_refused())).alias("asked"),
         F.count_if(released & (F.trim(join_texts(texts)) == "")).alias("empty"),
         F.count_if(released & F.col("reason").isNotNull()).alias("stale"),
         F.coalesce(F.sum(WORDS_COLUMN), F.lit(0)).alias("words"),
@@ -97,6 +108,29 @@ def count_newest(rows: DataFrame, texts: TextColumns) -> Row:
         F.max(F.when(released, F.col(SEQ_COLUMN))).alias("seq"),
     )
     return counted.collect()[0]
+
+
+def is_refused() -> Column:
+    """Return the condition for draws that a budget refuses, earlier versions of a refused edit among them."""
+    return F.coalesce(F.col("reason").isin(*BUDGET_REASONS), F.lit(False))
+
+
+def find_most_refused(rows: DataFrame, kept: Sequence[str], refused: Column) -> tuple[RefusedGroup, ...]:
+    """Find for each ``kept`` column the value of which the largest share of ``rows`` is ``refused``, if any is.
+
+    Values of fewer than 30 rows are left out. Of equal shares the value with more rows counts, then the first by name.
+    """
+    if not kept:
+        return ()
+    values = [F.struct(F.lit(name).alias("name"), column(name).cast("string").alias("value")) for name in kept]
+    named = rows.select(F.inline(F.array(*values)), refused.alias("refused"))
+    counted = named.groupBy("name", "value").agg(F.count(F.lit(1)).alias("rows"), F.count_if("refused").alias("over"))
+    share, by_name = F.col("over") / F.col("rows"), F.col("value").asc_nulls_last()
+    order = Window.partitionBy("name").orderBy(share.desc(), F.col("rows").desc(), by_name)
+    large = counted.where((F.col("rows") >= _LEAST_ROWS) & (F.col("over") > 0))
+    worst = large.withColumn("rank", F.row_number().over(order)).where("rank = 1").collect()
+    found = {row["name"]: RefusedGroup(row["name"], row["value"], row["rows"], row["over"]) for row in worst}
+    return tuple(found[name] for name in kept if name in found)
 
 
 def join_texts(texts: TextColumns) -> Column:

@@ -34,7 +34,7 @@ from wordveil.privacy.relations import Exposure, column_exposure
 from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED, SYMBOLS, is_internal
-from wordveil.release.budgets import STALE
+from wordveil.release.budgets import BUDGET_REASONS, STALE
 from wordveil.release.events import GATE, PUBLISHED, Event
 from wordveil.release.layout import SEQ_COLUMN
 from wordveil.release.manifest import Manifest, Snapshot, gate_entries, open_document, sign
@@ -184,6 +184,7 @@ def publish_release(
             "public_version": made.version,
             "records": made.snapshot.records,
             "exposes": list(shown),
+            "refused": manifest.refused,
             "seq": made.seq,
             **({"table": asdict(made.total)} if made.total else {}),
             **({} if manifest.kept_changed is None else {"kept_changed": manifest.kept_changed}),
@@ -510,6 +511,7 @@ def _describe_release(
     read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
     exposes = tuple(sorted({*facts.exposes, *shown}))
     refreshes = Exposure.KEPT_CHANGED in exposes
+    refused = {name: facts[name] for name in BUDGET_REASONS if facts[name]}
     return {
         "draws_version": version,
         "run_ids": tuple(facts.runs),
@@ -524,6 +526,7 @@ def _describe_release(
         "n_max": settings.policy.n_max,
         "kept_changed": _count_kept_changed(release, version, last, settings.kept) if refreshes else None,
         "gate": gate_entries(GateResult.from_dict(gate.body)),
+        "refused": refused if any(intent.budget for intent in journal.intents()) else None,
     }
 
 

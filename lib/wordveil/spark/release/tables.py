@@ -17,7 +17,7 @@ from wordveil.config.schema import ReleaseHome
 from wordveil.errors import ReleaseError
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import REQUESTED, STATISTIC_FIELDS, WITHDRAWN
-from wordveil.release.events import Intent
+from wordveil.release.events import PUBLISHED, Intent
 from wordveil.release.layout import (
     AUTHOR_COLUMN,
     DRAWS,
@@ -140,8 +140,14 @@ class Release:
     def count_rows(self, version: int, texts: TextColumns) -> Row:
         """Count by :func:`count_newest` at a version of the draws, once for gate and publication of one nightly run."""
         if version not in self._counted:
-            self._counted[version] = count_newest(self.newest_rows(version), texts)
+            self._counted[version] = count_newest(self.newest_rows(version), texts, self.published_seq)
         return self._counted[version]
+
+    @property
+    def published_seq(self) -> int:
+        """Number of the last publication's event, above those of the runs that it covers; 0 without a publication."""
+        last = self.journal.latest(PUBLISHED)
+        return last.seq if last else 0
 
     def close(self) -> None:
         """Let the session forget the frames that were kept."""
