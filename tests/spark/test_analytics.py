@@ -16,6 +16,7 @@ from wordveil.errors import ConfigError, InputError
 from wordveil.measures.estimates import Estimator, PairEstimator
 from wordveil.mechanisms.laws import SymbolLaw
 from wordveil.records.schema import SYMBOLS_FILE
+from wordveil.release.verify import MANIFEST
 from wordveil.spark.analytics.analysis import analyse
 from wordveil.spark.analytics.symbols import SymbolCounts
 from wordveil.spark.sanitise.job import run_sanitise
@@ -37,10 +38,14 @@ def test_analyse_words_of_a_job_gives_the_estimators_figures(spark: Any, workspa
         input={"path": str(path)}, mechanism=TREE, output={"path": str(out), "symbols": True, "partition_by": ["day"]}
     )
     run_sanitise(config, lambda: spark)
+    described = json.loads((out / SYMBOLS_FILE).read_text("utf-8"))
+    signed = {"manifest": {"symbols": described, "refused": {"over_author_budget": 57, "<b>": 1}}}
+    (out / MANIFEST).write_text(json.dumps(signed))
     analysis = analyse(spark, str(out), str(tmp_path / "found"), over="day", pairs=4)
+    assert analysis.to_dict()["refused"] == {"over_author_budget": 57}
     assert (analysis.unit, analysis.records, analysis.public_version) == ("words", 400, None)
     rows = read_output(str(out))
-    law = SymbolLaw.from_dict(json.loads((out / SYMBOLS_FILE).read_text("utf-8"))["law"])
+    law = SymbolLaw.from_dict(described["law"])
     estimator = Estimator(law)
     drawn = [row["symbols"] for row in rows]
     assert {len(symbols) for symbols in drawn} == {24}
@@ -73,7 +78,7 @@ def test_analyse_words_of_a_job_gives_the_estimators_figures(spark: Any, workspa
 
     with pytest.raises(InputError, match=r"--version = 3: .* is no Delta table"):
         analyse(spark, str(out), str(tmp_path / "found"), version=3)
-    described = json.loads((out / SYMBOLS_FILE).read_text("utf-8"))
+    (out / MANIFEST).unlink()
     for change, problem in (({"law": {}}, "got values without it"), ({"meanings": []}, "describes 0 symbols")):
         (out / SYMBOLS_FILE).write_text(json.dumps(described | change))
         with pytest.raises(InputError, match=rf"_symbols\.json: .*{problem}.*Verify the table"):

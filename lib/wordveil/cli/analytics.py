@@ -10,6 +10,7 @@ from typer import Option
 from wordveil.cli.options import JarsOption, absolute_path, prepare_plain_session
 from wordveil.cli.output import print_table, show_status
 from wordveil.cli.scaffold import Call, Result, command
+from wordveil.cli.tables import left_out_facts
 
 if TYPE_CHECKING:
     from wordveil.spark.analytics.analysis import Analysis
@@ -90,15 +91,16 @@ def analytics(
         from wordveil.report.estimates import render_estimates
 
         columns = [*dict.fromkeys([*groups, *([over] if over else ())])]
+        notes = [f"Left out by budgets: {fact}." for fact in left_out_facts(found.refused).values()]
         page = render_estimates(
-            table, found.public_version, found.unit, columns, over, found.estimates, found.trends, found.pairs
+            table, found.public_version, found.unit, columns, over, found.estimates, found.trends, found.pairs, notes
         )
         call.save_page(page, None)
     return Result(found.to_dict(), partial(print_table, f"Analytics of {table}", _list_facts(found, shown, output)))
 
 
 def _list_facts(found: Analysis, shown: int, output: str) -> dict[str, str]:
-    facts = {"records": f"{found.records:,}"}
+    facts = {"records": f"{found.records:,}", **left_out_facts(found.refused)}
     if found.public_version is not None:
         facts = {"version": str(found.public_version), **facts}
     if found.unit is None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +15,13 @@ from pyspark.sql.types import StructType
 
 from wordveil.errors import InputError, usage_error
 from wordveil.records.schema import SYMBOLS
+from wordveil.release.budgets import BUDGET_REASONS
+from wordveil.release.verify import MANIFEST
 from wordveil.spark.analytics.symbols import PAIRS_SCHEMA, Meanings, Row, SymbolCounts, count_pairs
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
+from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.versions import parse_schema
 
@@ -34,7 +39,8 @@ class Analysis:
     ``table``, ``public_version``, ``output``: what was read (None: no Delta table), and where the tables are.
     ``unit``: words or texts; None without symbols. ``records``: rows. ``totals``: rows of estimates over all groups,
     the most frequent first. ``estimates``, ``trends``, ``pairs``: rows of the tables. ``drawn``: different words of the
-    table of written words.
+    table of written words. ``refused``: the number of records that budgets keep out of the table, by reason, as the
+    manifest beside it says; None if it says nothing of budgets.
     """
 
     table: str
@@ -47,6 +53,7 @@ class Analysis:
     trends: tuple[Row, ...] = ()
     pairs: tuple[Row, ...] = ()
     drawn: int = 0
+    refused: dict[str, int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: totals, and of trends and pairs those that are more than noise."""
@@ -107,13 +114,14 @@ def analyse(
     if meanings is None and text not in rows.columns:
         raise InputError(f"--text = {text}: the table has no such column. It has: {', '.join(rows.columns)}.")
     with job_errors("the earlier tables are unchanged"):
+        refused = _find_refused(spark, table)
         if meanings is None:
             progress("counting written words")
             words = _split_words(rows, text, stop_words)
             counted = _count_terms(words, min_documents).cache()
             try:
                 _replace(_stamp(counted, chosen, parse_schema(_DRAWN_SCHEMA)), f"{output}/{DRAWN}")
-                return Analysis(table, chosen, output, None, rows.count(), drawn=counted.count())
+                return Analysis(table, chosen, output, None, rows.count(), drawn=counted.count(), refused=refused)
             finally:
                 counted.unpersist()
         progress("counting symbols")
@@ -136,6 +144,7 @@ def analyse(
     return Analysis(
         *(table, chosen, output, meanings.unit, records),
         *(tuple(totals), tuple(estimates), tuple(trends), tuple(found)),
+        refused=refused,
     )
 
 
@@ -157,6 +166,16 @@ def _read(spark: SparkSession, table: str, version: int | None) -> tuple[DataFra
     with input_errors("--table", table, "published Delta table, or Parquet output of a job"):
         rows = spark.read.parquet(table)
     return rows.where("status = 'released'") if "status" in rows.columns else rows, None
+
+
+def _find_refused(spark: SparkSession, table: str) -> dict[str, int] | None:
+    """Read from a table's manifest the number of records that each budget keeps out; None if it does not say."""
+    file = Files(spark, f"{table}/{MANIFEST}")
+    with suppress(KeyError, TypeError, ValueError, AttributeError):
+        if file.exists():
+            refused = json.loads(file.read())["manifest"]["refused"]
+            return {name: int(refused[name]) for name in BUDGET_REASONS if name in refused}
+    return None
 
 
 def _split_words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
