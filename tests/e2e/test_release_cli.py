@@ -231,6 +231,7 @@ def measure(lake: Lake, call: Commands, config: Path) -> None:
     spent = authors[0]["spent"]
     planned = call.read("plan", "-c", config, "--sample", 2)
     assert planned["sample"]["records"] == 2
+    assert (planned["refusals"]["share"], planned["author_records"]["most"]) == (0, 3)
     assert planned["runs_left"] == {"author": (1e6 - spent) // spent, "corpus": (2e6 - spent) // spent}
     out, _ = call("ledger", "--ledger", lake.ledger, "--rows", "--csv", "--author", AUTHORS[1])
     rows = list(csv.DictReader(io.StringIO(out)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -39,7 +39,8 @@ def plan(
             "--sample",
             metavar="N",
             help="Read N random records, spread over the table, and show rates, lengths, keep-rate and core-hours; of "
-            "the ledger, how many more runs each limit lasts.",
+            "a release, whom its budgets leave out, by the ids, authors and kept columns of all records, and how many "
+            "more runs each limit lasts.",
         ),
     ] = None,
     seed: Annotated[
@@ -124,6 +125,7 @@ def plan(
         )
         preview = make_preview(request, session, progress, params=call.params)
         planned = _add_sampled(planned, preview, find_trials, config, session)
+        planned = _add_budgets(planned, preview, find, config, session, call.params, progress)
     parts = {"sentence": sentence if text else None, "text_distance": apart}
     document = {**planned.to_dict(), **preview.to_dict()}
     document |= {name: part.to_dict() for name, part in parts.items() if part}
@@ -148,6 +150,37 @@ def _add_sampled(
     with job_errors("nothing was planned"):
         runs_left = forecast_runs(session(), config.budget, config.ledger, config.release)
     return replace(add_typical(plan, preview.sample, find_trials, config.policy), runs_left=runs_left)
+
+
+def _add_budgets(
+    plan: Plan,
+    preview: Preview,
+    find: FindBundle,
+    config: Config,
+    session: Callable[[], SparkSession],
+    params: Mapping[str, str],
+    progress: Callable[[str], None],
+) -> Plan:
+    """Add what the budgets of a release with a sample would refuse, and what limit an author needs."""
+    from wordveil.records.sanitiser import release_terms
+    from wordveil.records.schema import TEXT_REASONS
+    from wordveil.spark.input.source import open_input
+    from wordveil.spark.plan.plan import add_sampled_costs
+    from wordveil.spark.platform.errors import job_errors
+    from wordveil.spark.release.forecast import count_authors, forecast_refusals
+
+    bundle = find()
+    if preview.sample is None or bundle is None or config.output.format != "delta":
+        return plan
+    sample, budget, terms = preview.sample.sample, config.budget, release_terms(config.record_settings(""), bundle)
+    plan, refusals = add_sampled_costs(plan, sample, budget, terms), None
+    with job_errors("nothing was planned"):
+        progress("counting the records of authors")
+        table = open_input(session(), config.source, params)
+        if budget is not None:
+            refused = sum(count for reason, count in sample.quarantined.items() if reason in TEXT_REASONS)
+            refusals = forecast_refusals(table, budget, config.home, terms, [*sample.draws, *[None] * refused])
+        return replace(plan, refusals=refusals, author_records=count_authors(table))
 
 
 def _refuse_words(mechanism: str, *, compare: bool, against: str | None) -> None:

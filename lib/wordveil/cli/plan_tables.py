@@ -131,16 +131,36 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         draws = f"of {plan.counted['draws']:,} {'texts' if is_whole else 'words'}"
         least = f"stands out where `wordveil analytics` estimates, if {plan.counted['least']:,} or more {draws} had it"
         facts["counted"] = f"a {'subject' if is_whole else 'cluster of words'} {least}"
+    length = "" if hidden else f", each of {plan.fitting_tokens} tokens, which 95% of the sample do not exceed"
     for scope in plan.fitting | plan.runs_left:
-        admits = [f"admits {plan.fitting[scope]:,} {_FITTING[scope]}"] if scope in plan.fitting else []
+        admits = [f"admits {plan.fitting[scope]:,} {_FITTING[scope]}{length}"] if scope in plan.fitting else []
         lasts = [f"lasts {plan.runs_left[scope]:,} more runs at their mean rate"] if scope in plan.runs_left else []
         facts[f"budgets.{scope}"] = "; ".join(admits + lasts)
+    facts |= _refusal_facts(plan)
     if plan.bundle is not None:
         facts |= tables.recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
     if plan.has_records is not None:
         facts["records to read"] = "some" if plan.has_records else "none"
     if hidden and plan.output_words and not is_whole:
         facts |= tables.length_facts(plan.output_words)
+    return facts
+
+
+def _refusal_facts(plan: Plan) -> dict[str, str]:
+    """Make the rows about the records that budgets refuse, and about authors."""
+    facts = {}
+    if (found := plan.refusals) is not None:
+        count, authors = sum(found.refused.values()), f", of {found.authors:,} authors" if found.authors else ""
+        most = f"; most of {', '.join(map(str, found.most_refused))}" if found.most_refused else ""
+        lengths = ", by the sample's lengths of texts" if found.by_sample else ""
+        shown = f"{found.share:.1%} of {found.records:,} records{lengths}: {tables.show_reasons(found.refused)}"
+        facts["left out by budgets"] = f"{shown}{authors}{most}" if count else f"none of {found.records:,} records"
+    if (counts := plan.author_records) is not None and plan.longest_cost is not None:
+        limit, cost = counts.suggest_limit(plan.longest_cost), number(plan.longest_cost)
+        facts["records of an author"] = (
+            f"at most {counts.p95:,} for 95% of {counts.authors:,} authors, {counts.most:,} for one. budgets.author: "
+            f"{limit:.10g} has room for {counts.p95:,} of the longest record, which costs {cost}"
+        )
     return facts
 
 

@@ -68,7 +68,8 @@ class Sample:
     another ``n_max``; None if the policy has none, or there are several text columns. ``tokens``: tokens that the job
     would charge. ``keep_rate``: share of known words to be replaced that stay themselves, in ``keep_draws`` draws; None
     without such words; of texts that are drawn whole, those that keep their subject. ``columns``: lengths by column, if
-    there are several. ``unit``: what is drawn.
+    there are several. ``unit``: what is drawn. ``draws``: tokens that are drawn for each released record, before texts
+    are cut or filled; not in JSON.
 
     ``tokens_per_second`` and ``seconds`` (cutting all records into words, and drawing ``tokens``) are of one core of
     this machine, by processor time, so that a busy machine does not count.
@@ -93,6 +94,7 @@ class Sample:
     seconds: float
     columns: tuple[ColumnSample, ...] = ()
     unit: str = DrawnUnit.WORD
+    draws: tuple[int, ...] = ()
 
     @property
     def unknown_rate(self) -> float | None:
@@ -104,7 +106,9 @@ class Sample:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {**asdict(self), "unknown_rate": self.unknown_rate}
+        values = {**asdict(self), "unknown_rate": self.unknown_rate}
+        del values["draws"]
+        return values
 
 
 # Bounds that keep a preview to seconds: tokens of the sample that are drawn, draws of one word, and seconds of drawing.
@@ -248,6 +252,7 @@ def inspect(
         seconds=encoded.seconds + tokens / speed,
         columns=tuple(_column_samples(encoded, policy, bundle, columns)) if several else (),
         unit=policy.unit,
+        draws=tuple(encoded.draws.tolist()),
     )
 
 

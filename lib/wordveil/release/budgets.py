@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from wordveil.errors import Fault, shown_value
@@ -108,6 +108,48 @@ class RefusedGroup:
     def __str__(self) -> str:
         value = "null" if self.value is None else shown_value(self.value)
         return f"{self.column}={value} {self.share:.1%}"
+
+
+@dataclass(frozen=True)
+class RefusalForecast:
+    """Forecast of what budgets refuse if a run draws the whole input.
+
+    ``records``: those of the input that no other reason refuses. ``refused``: the number that budgets refuse, by
+    reason. ``authors``: the number over their limit. ``most_refused``: of each kept column, the value that loses most.
+    ``by_sample``: the lengths of texts, and the share refused for them, are those of a sample.
+    """
+
+    records: int
+    refused: Mapping[str, int]
+    authors: int
+    most_refused: tuple[RefusedGroup, ...]
+    by_sample: bool
+
+    @property
+    def share(self) -> float:
+        """Share of the records that budgets refuse."""
+        return sum(self.refused.values()) / self.records if self.records else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        groups = [{**asdict(group), "share": group.share} for group in self.most_refused]
+        return {**asdict(self), "share": self.share, "most_refused": groups}
+
+
+@dataclass(frozen=True)
+class AuthorRecords:
+    """Records of an author in the input, over its ``authors``: half have at most ``median``, 95% at most ``p95``."""
+
+    authors: int
+    median: int
+    p95: int
+    most: int
+
+    def suggest_limit(self, cost: float) -> float:
+        """Suggest an author's limit: the ``cost`` of the longest record times ``p95``, rounded up to two digits."""
+        limit = self.p95 * cost
+        step = 10.0 ** (math.floor(math.log10(limit)) - 1) if limit > 0 else 1.0
+        return math.ceil(limit / step) * step
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from wordveil.measures.preview import Quantiles, Sample, WordPreview
 from wordveil.measures.text_lengths import Suggestion
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Exposure, Relation
+from wordveil.release.budgets import AuthorRecords, RefusalForecast, RefusedGroup
 from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.scores.counts import count_bins
 from wordveil.spark.plan.plan import Plan
@@ -137,6 +139,31 @@ def test_a_page_is_one_well_formed_file_that_loads_nothing(name: str):
     elements = check_alone(page)
     assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in elements.tags
     assert "prefers-color-scheme: dark" in page
+
+
+def test_a_plan_says_whom_the_budgets_leave_out():
+    groups = (RefusedGroup("product", "<b>", 250, 110),)
+    forecast = RefusalForecast(6069, {"over_author_budget": 790}, 12, groups, by_sample=True)
+    authors = AuthorRecords(212, 3, 40, 900)
+    visible = replace(PLAN, tokens=None, fitting={"author": 7}, fitting_tokens=61)
+    plan = replace(visible, refusals=forecast, author_records=authors, longest_cost=1288.0)
+    facts = plan_facts(plan)
+    assert facts["left out by budgets"] == (
+        "13.0% of 6,069 records, by the sample's lengths of texts: 790 (790 over_author_budget), of 12 authors; most "
+        "of product=<b> 44.0%"
+    )
+    assert "budgets.author: 52000 has room for 40 of the longest record" in facts["records of an author"]
+    assert facts["budgets.author"].endswith(", each of 61 tokens, which 95% of the sample do not exceed")
+    page = plan_page(plan)
+    check_alone(page)
+    text = read_text(page)
+    assert text.index("Left out by budgets: 13.0% of 6,069 records") < text.index("What is released")
+    document = json.loads(json.dumps(plan.to_dict()))
+    assert document["refusals"]["share"] == pytest.approx(790 / 6069)
+    assert document["refusals"]["most_refused"][0]["share"] == 0.44
+    assert document["author_records"]["suggested_limit"] == 52_000
+    nobody = replace(plan, refusals=replace(forecast, refused={}, authors=0, most_refused=()))
+    assert plan_facts(nobody)["left out by budgets"] == "none of 6,069 records"
 
 
 def test_a_plan_says_first_how_surely_records_are_linked():

@@ -20,6 +20,7 @@ from wordveil.release.budgets import (
     OVER_AUTHOR_BUDGET,
     OVER_CORPUS_BUDGET,
     OVER_RECORD_BUDGET,
+    AuthorRecords,
     Budget,
     ReleaseFacts,
     count_fitting,
@@ -220,6 +221,17 @@ def test_admission_is_what_the_rule_says(asked, ledger, price, budget, random):
     random.shuffle(order)
     random.shuffle(ledger)
     assert admit(budget, "r", [candidates[index] for index in order], ledger) == [refused[index] for index in order]
+
+
+def test_author_limit_is_the_cost_of_95_percent_rounded_up():
+    counts = AuthorRecords(authors=212, median=3, p95=40, most=900)
+    assert [counts.suggest_limit(cost) for cost in (1288.0, 30.0, 0.0)] == [52_000.0, 1_200.0, 0.0]
+
+
+@given(some.floats(1e-3, 1e6), some.integers(1, 10_000))
+def test_author_limit_has_room_for_the_records(cost: float, count: int):
+    limit = AuthorRecords(1, 1, count, count).suggest_limit(cost)
+    assert count * cost <= limit <= 1.11 * count * cost
 
 
 @given(some.floats(0, 1e9), some.floats(0.01, 30), some.integers(1, 600))

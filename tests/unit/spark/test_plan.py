@@ -18,9 +18,10 @@ from wordveil.config.guess import Column
 from wordveil.config.load import parse_config
 from wordveil.config.schema import SparkSection
 from wordveil.measures.preview import inspect
+from wordveil.records.sanitiser import release_terms
 from wordveil.spark.input.inspect import read_columns, reads_changes
 from wordveil.spark.input.local_schema import read_local_schema
-from wordveil.spark.plan.plan import add_typical, find_trials_once, make_plan
+from wordveil.spark.plan.plan import add_sampled_costs, add_typical, find_trials_once, make_plan
 from wordveil.spark.plan.sample import TableSample, check_preview, make_preview
 from wordveil.text.choices import Length
 
@@ -80,6 +81,31 @@ def test_linkage_forecast_of_a_sample_includes_its_median_record(
     linked = plan_facts(replace(plan, linkage=linkage))["linked"]
     assert "of 3 words (the sample's median)" in linked
     assert ("estimates the mechanism's laws" in linked) == (mechanism["name"] == "laplace") != linkage.is_exact
+
+
+def test_budgets_of_visible_lengths_need_a_sample(workspace: Workspace):
+    """A limit admits records of a length that 95% of the sample do not exceed; the longest costs more."""
+    workspace.write_corpus(corpus(3))
+    budgets = {"unit": "pure", "relation": "same_length", "author": 1e6, "delta": 1e-6}
+    output = {"path": str(workspace.root / "release"), "format": "delta"}
+    source = {"format": "delta", "author": "note"}
+    places = {"output": output, "ledger": {"path": str(workspace.root / "ledger")}, "input": source}
+    config = workspace.config(**places, budgets=budgets, text={"profile": "strict", "length": "as_is"})
+    bundle = build_bundle(config)
+    terms = release_terms(config.record_settings(""), bundle)
+    plan = make_plan(workspace.config(text={"profile": "strict", "length": "as_is"}), refuse)
+    assert (plan.fitting, plan.fitting_tokens, plan.longest_cost) == ({}, None, None)
+    texts = [" ".join(WORDS[:words]) for words in [3] * 19 + [8]]
+    sample = inspect([pa.record_batch({"__text": texts, "__reason": pa.nulls(20, pa.string())})], config.policy, bundle)
+    assert "draws" not in sample.to_dict()
+    found = add_sampled_costs(plan, sample, config.budget, terms)
+    price = bundle.guarantee.pure
+    assert (found.fitting, found.fitting_tokens) == ({"author": int(1e6 / (3 * price))}, 3)
+    assert found.longest_cost == 8 * price
+    by_metric = replace(config.budget, unit=bundle.guarantee.metric.identifier)
+    assert add_sampled_costs(plan, sample, by_metric, terms).longest_cost == bundle.guarantee.epsilon
+    public = replace(terms, n_max=24)
+    assert add_sampled_costs(plan, sample, config.budget, public) == plan
 
 
 def test_linkage_with_hidden_order_of_words_is_not_forecast(workspace: Workspace):

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -22,13 +23,14 @@ from wordveil.evaluation.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
 from wordveil.measures.estimates import Estimator
+from wordveil.measures.preview import Sample
 from wordveil.measures.recovery import draw_publicly, find_laws
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.privacy.events import ReleaseTerms, price
 from wordveil.privacy.table import TableTerms
 from wordveil.records.sanitiser import compose, release_terms
-from wordveil.release.budgets import PURE, Budget, count_fitting
+from wordveil.release.budgets import PURE, AuthorRecords, Budget, RefusalForecast, count_fitting, multiply
 from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.input.source import open_input
 from wordveil.spark.plan.sample import TableSample
@@ -52,12 +54,15 @@ class Plan:
     writes it. ``output_words``: the number of words of the output for texts of some lengths. ``linkage``: the share of
     records linked to their originals; None also if the order of words is hidden, and for a mechanism that does not draw
     word by word. Without a bundle prices, ``recovery`` and ``linkage`` are None and ``output_words`` is empty.
-    ``fitting``: the number of records of the public length, or versions of one, that each limit of a pure budget
-    admits, by scope. ``runs_left``: the number of further runs that each limit lasts at the mean rate so far, if the
-    ledger was read. ``unit``: what a token is: a word, or a whole text. ``table``: of a shuffled table the promise, the
-    ``least_rows`` of a group that it takes (None: more than any table has), and the ``epsilon_of_rows`` of ``rows``, if
-    given. ``counted``: with a column of symbols, of so many ``draws`` the ``least`` of a symbol that stands out from
-    none in an estimate.
+    ``fitting``: the number of records of ``fitting_tokens`` tokens, or versions of one, that each limit of a pure
+    budget admits, by scope: the public length or, with a sample, that of its 95th percentile. ``refusals``: of a
+    release with budgets and a sample, the records that they would refuse. ``author_records``: of a release with authors
+    and a sample, the records of an author. ``longest_cost``: what the longest record costs in the unit of the budgets,
+    in nats without any: of the sample, if lengths are visible. ``runs_left``: the number of further runs that each
+    limit lasts at the mean rate so far, if the ledger was read. ``unit``: what a token is: a word, or a whole text.
+    ``table``: of a shuffled table the promise, the ``least_rows`` of a group that it takes (None: more than any table
+    has), and the ``epsilon_of_rows`` of ``rows``, if given. ``counted``: with a column of symbols, of so many ``draws``
+    the ``least`` of a symbol that stands out from none in an estimate.
     """
 
     release: str
@@ -83,6 +88,10 @@ class Plan:
     output_words: tuple[OutputLength, ...] = ()
     linkage: LinkageForecast | None = None
     fitting: dict[str, int] = field(default_factory=dict)
+    fitting_tokens: int | None = None
+    refusals: RefusalForecast | None = None
+    author_records: AuthorRecords | None = None
+    longest_cost: float | None = None
     runs_left: dict[str, int] = field(default_factory=dict)
     unit: str = DrawnUnit.WORD
     table: dict[str, Any] | None = None
@@ -90,7 +99,12 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        made = {"output_words": [asdict(line) for line in self.output_words]}
+        made: dict[str, Any] = {"output_words": [asdict(line) for line in self.output_words]}
+        if self.author_records is not None:
+            limit = self.author_records.suggest_limit(self.longest_cost or 0.0)
+            made["author_records"] = {**asdict(self.author_records), "suggested_limit": limit}
+        if self.refusals is not None:
+            made["refusals"] = self.refusals.to_dict()
         return {**self.__dict__, **made, "linkage": self.linkage and asdict(self.linkage)}
 
 
@@ -156,7 +170,9 @@ def make_plan(
         output_words=tuple(forecast_lengths(policy, bundle.mechanism, bundle.vocabulary.size)) if bundle else (),
         linkage=trials.forecast(_lengths(policy)) if bundle and (trials := find_trials()) else None,
         unit=policy.unit,
-        fitting=_count_fitting(config.budget, terms) if terms else {},
+        fitting=_count_fitting(config.budget, terms, terms.tokens) if terms else {},
+        fitting_tokens=terms.tokens if terms else None,
+        longest_cost=_price_longest(config.budget, terms, terms.tokens) if terms and terms.tokens else None,
         counted=_plan_counts(bundle, policy, rows or CANDIDATES) if bundle and config.text_columns.symbols else None,
         table=_plan_table(find_table_terms(config.output.shuffle, settings, bundle), rows) if bundle else None,
     )
@@ -183,11 +199,26 @@ def _lengths(policy: TextPolicy) -> Sequence[int]:
     return (policy.n_max or 1,) if policy.pads and not policy.draws_words else LENGTHS
 
 
-def _count_fitting(budget: Budget | None, terms: ReleaseTerms) -> dict[str, int]:
-    if budget is None or budget.unit != PURE or not terms.tokens or not terms.relation.covers(budget.relation):
+def _count_fitting(budget: Budget | None, terms: ReleaseTerms, tokens: int | None) -> dict[str, int]:
+    if budget is None or budget.unit != PURE or not tokens or not terms.relation.covers(budget.relation):
         return {}
-    price = terms.guarantee.pure
-    return {scope: count_fitting(limit, price, terms.tokens) for scope, limit in budget.limits.items()}
+    return {scope: count_fitting(limit, terms.guarantee.pure, tokens) for scope, limit in budget.limits.items()}
+
+
+def _price_longest(budget: Budget | None, terms: ReleaseTerms, tokens: int) -> float:
+    """Price the longest record in the unit of ``budget``; in nats without one."""
+    if budget is None or budget.unit == PURE:
+        return multiply(tokens, terms.guarantee.pure)
+    return terms.guarantee.epsilon
+
+
+def add_sampled_costs(plan: Plan, sample: Sample, budget: Budget | None, terms: ReleaseTerms) -> Plan:
+    """Add what follows from the lengths of a sample, if no length is public: ``fitting``, and the longest record."""
+    if terms.tokens is not None or not sample.draws:
+        return plan
+    usual = int(np.quantile(sample.draws, 0.95, method="inverted_cdf"))
+    fitting, longest = _count_fitting(budget, terms, usual), _price_longest(budget, terms, max(sample.draws))
+    return replace(plan, fitting=fitting, fitting_tokens=usual, longest_cost=longest)
 
 
 def add_typical(plan: Plan, table: TableSample, find_trials: FindTrials, policy: TextPolicy) -> Plan:
