@@ -137,7 +137,7 @@ def _release_parts(path: str, guess: Guess, text: TextSection, *, has_feed: bool
             relation=policy.relation,
             costs=_COSTS[policy.draws_words],
             exposes=", ".join(map(_scalar, shown)),
-            author="over all releases of the ledger" if guess.author else "over all releases; needs input.author",
+            author=_AUTHOR_LIMIT.format(costs=_RECORDS_COST[policy.draws_words]) if guess.author else _NO_AUTHOR_LIMIT,
         ),
     }
 
@@ -242,6 +242,16 @@ _COSTS = {
     True: "its different words x epsilon, for\n# example 150 x 8 = 1200; under strict n_max x epsilon",
     False: "epsilon for\n# each text column",
 }
+_RECORDS_COST = {True: "20 x 1200 = 24000", False: "20 x 6 = 120"}
+_AUTHOR_LIMIT = """\
+  # The longest record's cost times the records of an author, over all nights, such as {costs}. For 95% of
+  # the authors `wordveil plan --sample 1000 --set budgets.author=1000000` computes it, rounded up. An author over the
+  # limit loses the records that come last by id, so that counts lack what frequent authors write: plan says how many.
+  # author: (a number)   # FILL IN: over all releases of the ledger
+"""
+_NO_AUTHOR_LIMIT = """\
+  # author: (a number)   # FILL IN: over all releases; needs input.author
+"""
 _RELEASE_REST = """\
 
 ledger: {{path: {ledger}}}   # one for all releases that share records or authors
@@ -253,14 +263,14 @@ budgets:
   on_exceeded: keep_last   # an edit over a limit leaves the last version, marked stale; quarantine removes the record
                            # from the release; fail: then nothing is drawn
   # record: (a number)   # FILL IN: all versions of one record together
-  # author: (a number)   # FILL IN: {author}
-  # corpus: (a number)   # FILL IN: the most expensive author of this release
+{author}  # corpus: (a number)   # FILL IN: the most expensive author of this release
 
 # What must hold before a version is published.
 gate:
   exposes: [{exposes}]
   min_records: 1   # better what a night has at least
   max_empty_rate: 0.01
+  max_refused_rate: 0.05   # of the records that a night reads, the share that budgets leave out
   # These two read original texts. What is published then also exposes gate: add it to exposes.
   # quarantine_rate: 0.01
   # unknown_rate: 0.10

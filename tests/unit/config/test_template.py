@@ -17,6 +17,7 @@ from wordveil.assembly.bundles import build_bundle
 from wordveil.config.guess import Column, guess_columns
 from wordveil.config.load import Config, parse_config
 from wordveil.config.template import draft_config, is_local_delta, refuse_existing, table_name, write_draft
+from wordveil.config.yaml_file import set_key
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.input.files import find_format
 from wordveil.input.parameters import check_params, parse_params
@@ -175,6 +176,13 @@ def test_release_draft_is_whole_and_shows_the_slice_of_the_dag(day):
     assert (config.budgets.unit, config.budgets.relation) == ("pure", "same_skeleton")
     assert config.gate.exposes == [*config.policy.exposes, "edited", "withdrawn", "kept_changed", f"column:{name}"]
     assert text.count("FILL IN") == 7
+    assert config.gate.max_refused_rate == 0.05
+    limits = yaml.safe_load(text)["budgets"]
+    assert "author" not in limits, "what an author may cost has no default"
+    command = re.search(r"`wordveil plan --sample 1000 --set (budgets\.author=\d+)`", text)[1]
+    assert set_key({"budgets": limits}, command) == []
+    assert limits["author"] == 1_000_000
+    assert "longest record's cost times" not in release_of("ticket_id:bigint", "body:string", day)[0]
     assert "were edited or deleted" in text
 
 
