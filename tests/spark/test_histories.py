@@ -282,7 +282,7 @@ class History:
         for intent, end in self.runs():
             limit = self.limits.setdefault(intent["seq"], self.limit)
             ours = [row for row in entries if row["run_id"] == intent["run_id"]]
-            gone |= set(intent["ids"])
+            gone |= {row["record_id"] for row in ours if row["kind"] == "withdraw"}
             if intent["kind"] != "sanitise" or not ours:
                 continue
             then = self.versions[intent["version"]]

@@ -292,6 +292,7 @@ def test_withdrawal_that_dies_is_finished_and_in_the_ledger_once(drawn: Lake, mo
     with pytest.raises(DiedError):
         withdraw(config, lambda: lake.spark, ["r00002"], run_id="erasure")
     monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
-    withdraw(config, lambda: lake.spark, ["r00002"], run_id="erasure")
-    assert [row["record_id"] for row in lake.entries() if row["kind"] == "withdraw"] == ["r00002"]
-    assert lake.newest()["r00002"]["status"] == "withdrawn"
+    withdraw(config, lambda: lake.spark, ["r00002", "r00003"], run_id="erasure")
+    assert [row["record_id"] for row in lake.entries() if row["kind"] == "withdraw"] == ["r00002", "r00003"]
+    newest = lake.newest()
+    assert [newest[name]["status"] for name in ("r00002", "r00003")] == ["withdrawn", "withdrawn"]

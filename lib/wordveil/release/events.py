@@ -45,15 +45,15 @@ class Intent:
     """Plan of a run, written before it draws. A retry does exactly this, even if the configuration has changed.
 
     ``seq``: the run's number in the release, which its draws carry: of two draws of a record the greater one is newer.
-    ``kind``: ``sanitise``, or ``withdraw`` (of the records listed in ``ids``). ``source``, ``source_id``: the input as
-    the configuration names it, and Delta's or Iceberg's identifier of that table. ``version``: the input's version, or
-    the id of its Iceberg snapshot; with ``changes: feed``, ``since`` is the version up to which the slice was read
-    before. ``where``, ``params``: the slice of the input. ``changes``: ``feed``, ``scan``, or ``all`` for a slice that
-    was never read. ``full_snapshot``: records that are not in the input leave the release. ``budgets``, ``max_bytes``:
-    what decides, besides the policy, which records are refused. ``retried``: budgets or max_bytes differ from the last
-    run over the slice. ``anew``: the release had other tables before, which were given up: the ledger then has draws
-    that are not in its table of draws. ``null_id_count``: the number of records without an id in the reports of earlier
-    runs over the slice.
+    ``kind``: ``sanitise``, or ``withdraw``, of the records that the ledger lists under the run: the journal names none.
+    ``source``, ``source_id``: the input as the configuration names it, and Delta's or Iceberg's identifier of that
+    table. ``version``: the input's version, or the id of its Iceberg snapshot; with ``changes: feed``, ``since`` is the
+    version up to which the slice was read before. ``where``, ``params``: the slice of the input. ``changes``: ``feed``,
+    ``scan``, or ``all`` for a slice that was never read. ``full_snapshot``: records that are not in the input leave the
+    release. ``budgets``, ``max_bytes``: what decides, besides the policy, which records are refused. ``retried``:
+    budgets or max_bytes differ from the last run over the slice. ``anew``: the release had other tables before, which
+    were given up: the ledger then has draws that are not in its table of draws. ``null_id_count``: the number of
+    records without an id in the reports of earlier runs over the slice.
     """
 
     run_id: str
@@ -73,7 +73,6 @@ class Intent:
     retried: bool = False
     anew: bool = False
     null_id_count: int = 0
-    ids: tuple[str, ...] = ()
 
     @property
     def slice(self) -> str:
@@ -108,6 +107,7 @@ class Intent:
         plain: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
         }
+        plain.pop("ids", None)  # journals of earlier versions name the records of a withdrawal
         terms = {item.name: plain.pop(item.name) for item in fields(RunTerms) if item.name in plain}
         return cls(**{**plain, "terms": RunTerms(fixed=plain["terms"], **terms)})
 

@@ -242,12 +242,13 @@ class Ledger:
         self.table.compare_and_append(decide, step="abandon")
 
     def withdraw(self, terms: Terms, records: DataFrame) -> None:
-        """Record, once for each run, that ``records`` (record_id) are withdrawn permanently."""
+        """Record that ``records`` (record_id) are withdrawn permanently, each once for each run."""
 
         def decide(_: DataFrame, __: int) -> Decision[None]:
-            if self.has(terms, WITHDRAW):
+            new = records.join(self.entries(terms, WITHDRAW).select("record_id"), "record_id", "left_anti")
+            if new.isEmpty():
                 return Decision(None, None)
-            return Decision(_make_marks(records.withColumn("author", F.lit(None)), terms, WITHDRAW), None)
+            return Decision(_make_marks(new.withColumn("author", F.lit(None)), terms, WITHDRAW), None)
 
         self.table.compare_and_append(decide, step="withdraw")
 

@@ -254,8 +254,8 @@ def _write_table(
         drawn = release.draws.read(version).where(is_since)
         increment = find_increment(drawn, home.id, rows, public, signed, home.output)
     fields = StructType(rows.schema.fields)
-    # Anyone who verifies the table would refuse another property, such as a change feed.
-    public.create(fields, partition_by=home.output.partition_by, indexed=[home.id], defaults=PROPERTIES)
+    # Anyone who verifies the table would refuse another property, such as a change feed. Log and manifests name no ids.
+    public.create(fields, partition_by=home.output.partition_by, indexed=[], defaults=PROPERTIES)
     _register(public, home.output.public_table)  # a catalogue may refuse, so it is asked before there is a row
     if signed is None or increment is None:
         written = _write_rows(public, rows, home, seed, number)

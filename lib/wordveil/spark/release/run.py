@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from wordveil.assembly.jobs import ReleaseJob, load_release_job
@@ -28,6 +29,7 @@ from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, SHUFFL
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
+from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.ledger import RecordLimitError, Terms
 from wordveil.spark.release.steps import RunSteps
@@ -71,6 +73,7 @@ class ReleaseRunner:
 
     def withdraw(self, run_id: str | None, ids: list[str]) -> RunReport:
         """Withdraw as :func:`wordveil.spark.release.run.withdraw` describes."""
+        chosen = run_id or new_run_id()
 
         def begin() -> RunReport | None:
             if not self._journal.intents():
@@ -78,9 +81,11 @@ class ReleaseRunner:
                     f"release {self._name}: has no runs, so there is nothing to withdraw. Check release and "
                     "output.path."
                 )
-            known = self.release.find_known_ids(ids)
-            intent = Intent(run_id or new_run_id(), 0, "withdraw", self._terms(), ids=known)
-            return self._begin(intent, None)
+            # The ledger is first, and has the ids alone: the journal keeps what it is told.
+            known = pa.table({"record_id": pa.array(self.release.find_known_ids(ids), pa.string())})
+            name = Terms.naming(self._name, self.release.draws.identifier(), chosen)
+            self.release.ledger.withdraw(name, from_arrow(self.release.spark, known))
+            return self._begin(Intent(chosen, 0, "withdraw", self._terms()), None)
 
         return self._repeat(run_id, begin)
 
@@ -91,14 +96,18 @@ class ReleaseRunner:
     def _repeat(self, run_id: str | None, begin: Callable[[], RunReport | None]) -> RunReport:
         """Finish interrupted runs, then begin this one unless it was among them. Repeat if the journal has grown."""
         while True:
-            self._refresh_journal()
-            for intent in self._journal.open_intents():
-                self.progress(f"finishing the interrupted run {intent.run_id} with the settings that it started with")
-                self._execute(intent, self._reopen_input(intent) if intent.kind == "sanitise" else None)
+            self.finish_interrupted()
             if run_id is not None and (done := self._journal.finished(run_id)) is not None:
                 return RunReport.from_dict(done)
             if (report := begin()) is not None:
                 return report
+
+    def finish_interrupted(self) -> None:
+        """Finish interrupted runs. Raises :class:`ReleaseError` if the journal does not allow another run."""
+        self._refresh_journal()
+        for intent in self._journal.open_intents():
+            self.progress(f"finishing the interrupted run {intent.run_id} with the settings that it started with")
+            self._execute(intent, self._reopen_input(intent) if intent.kind == "sanitise" else None)
 
     def _begin(self, intent: Intent, table: InputTable | None) -> RunReport | None:
         """Begin a run. Return None if another process has added to the journal since the run was decided."""

@@ -21,6 +21,7 @@ from wordveil.release.layout import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import InputTable
 from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.versions import try_cast
 from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.changes import (
     CHANGED_COLUMN,
@@ -35,7 +36,15 @@ from wordveil.spark.release.changes import (
     find_candidates,
 )
 from wordveil.spark.release.latest import WAS_KEPT_COLUMN, filter_by_ids, latest_state
-from wordveil.spark.release.ledger import READMIT, REFUSE, Reservation, Terms, check_record_limit, mark_charged
+from wordveil.spark.release.ledger import (
+    READMIT,
+    REFUSE,
+    WITHDRAW,
+    Reservation,
+    Terms,
+    check_record_limit,
+    mark_charged,
+)
 from wordveil.spark.release.tables import Release
 from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
@@ -83,19 +92,15 @@ class RunSteps:
             self._known.unpersist()
 
     def reserve(self) -> int:
-        """Reserve the run's draws; record a withdrawal in the ledger, which outlives the draws.
+        """Reserve the run's draws; a withdrawal, which the ledger has already, reserves nothing.
 
         Returns the number of records over a budget that fails the run, so that nothing was reserved; otherwise 0.
         Raises :class:`RecordLimitError` if the ledger has no room for them.
         """
-        if self._has_drawn():
-            return 0
-        ledger = self.release.ledger
-        if self.table is None:
-            ledger.withdraw(self._costs, self._withdrawn_ids().select(F.col("__id").cast("string").alias("record_id")))
+        if self.table is None or self._has_drawn():
             return 0
         self.progress("reserving")
-        return ledger.reserve(self._costs, self._admit, self._find_corrected, is_fresh=self.is_fresh)
+        return self.release.ledger.reserve(self._costs, self._admit, self._find_corrected, is_fresh=self.is_fresh)
 
     def _admit(self, ledger: DataFrame) -> Reservation:
         """Select the candidates that the ledger has room for, under the budget of the run and the limit of records."""
@@ -343,8 +348,9 @@ class RunSteps:
         return rows.unionByName(self._as_table(copies, {**filled, **kept, "reason": F.coalesce(_OVER, "reason")}))
 
     def _withdrawn_ids(self) -> DataFrame:
-        """List the ids of a withdrawal: ``__id``, of the draws' type, and ``named``."""
-        return self.release.cast_ids(self.intent.ids)
+        """List the ids of a withdrawal as ``__id``, of the draws' type."""
+        listed = self.release.ledger.entries(self._costs, WITHDRAW).select("record_id")
+        return listed.select(try_cast("record_id", self.release.id_type).alias("__id"))
 
     def _make_tombstones(self, leaving: DataFrame) -> DataFrame:
         return leaving.select(

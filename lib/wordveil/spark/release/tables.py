@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from wordveil.config.schema import ReleaseHome
 from wordveil.errors import ReleaseError
@@ -174,9 +174,8 @@ class Release:
             if self.draws.exists():
                 self._check_columns(schema)
             else:
-                self.draws.create(
-                    schema, partition_by=self.home.output.partition_by, indexed=[SEQ_COLUMN, self.home.id]
-                )
+                # Without ids: the log keeps the least and greatest of each file after their records are erased.
+                self.draws.create(schema, partition_by=self.home.output.partition_by, indexed=[SEQ_COLUMN])
             Journal.create(self.journal_table)
 
     def _check_columns(self, schema: StructType) -> None:
@@ -194,35 +193,53 @@ class Release:
                 "Cast or rename them in a view of the input, or start a release under another name."
             )
 
+    @property
+    def id_type(self) -> DataType:
+        """Type of the draws' id column."""
+        return self.draws.read().schema[self.home.id].dataType
+
     def cast_ids(self, ids: Sequence[str]) -> DataFrame:
         """Cast ``ids`` to the type of the draws' id column: columns ``__id`` and ``named``, the id as it was given.
 
         A text that is no value of that type cannot be the id of a record: its ``__id`` is null.
         """
-        kind = self.draws.read().schema[self.home.id].dataType
         given = from_arrow(self.spark, pa.table({"__id": pa.array(ids, pa.string())}))
-        return given.select(try_cast("__id", kind).alias("__id"), F.col("__id").alias("named"))
+        return given.select(try_cast("__id", self.id_type).alias("__id"), F.col("__id").alias("named"))
 
-    def find_known_ids(self, ids: Collection[str]) -> tuple[str, ...]:
-        """Return ``ids`` as the release has them, each once.
+    def find_known_ids(self, ids: Collection[str]) -> list[str]:
+        """Return ``ids`` as :meth:`match_ids` finds them among the draws.
 
-        An id that it lacks may stand for one with spaces at its end, as Spark reads the ids of a column ``CHAR(n)``.
         Raises :class:`ReleaseError`, quoting one id, for unknown, ambiguous and withdrawn ids.
         """
         known = latest_state(self.draws.read(), self.home.id)
-        known = known.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED))).select("__id")
-        missing = self.cast_ids(sorted(set(ids))).join(known, "__id", "left_anti")
-        if missing.isEmpty():
-            return tuple(sorted(set(ids)))
-        padded = known.select(F.col("__id").cast("string").alias("padded"))
-        pairs = missing.join(padded, F.rtrim("named") == F.rtrim("padded"), "left").select("named", "padded").collect()
-        times, whole = Counter(row.named for row in pairs), {row.named: row.padded for row in pairs}
-        if wrong := sorted(named for named, padded in whole.items() if padded is None or times[named] > 1):
-            raise ReleaseError(
-                f"{len(wrong):,} of the ids are not in release {self.name}, or have been withdrawn; "
-                f"{wrong[0]!r} is one of them. Nothing was done. Remove them from the list, or correct them."
-            )
-        return tuple(sorted({whole.get(named, named) for named in ids}))
+        found = self.match_ids(ids, known.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED))))
+        if unknown := set(ids) - found.keys():
+            raise refuse_ids(self.name, unknown)
+        return sorted(set(found.values()))
+
+    def match_ids(self, ids: Collection[str], known: DataFrame) -> dict[str, str]:
+        """Match ``ids`` with ``__id`` of ``known``: the text of each as the release has it, without unknown ones.
+
+        An id that it lacks may stand for one with spaces at its end, as Spark reads the ids of a column ``CHAR(n)``,
+        unless there are several.
+        """
+        texts = known.select("__id", F.col("__id").cast("string").alias("text"))
+        exact = self.cast_ids([*set(ids)]).join(texts, "__id").select("named", "text").distinct().collect()
+        found = {row.named: row.text for row in exact}
+        if missing := [name for name in set(ids) if name not in found]:
+            same = F.rtrim("named") == F.rtrim("text")
+            padded = self.cast_ids(missing).join(texts, same).select("named", "text").distinct().collect()
+            times = Counter(row.named for row in padded)
+            found |= {row.named: row.text for row in padded if times[row.named] == 1}
+        return found
+
+
+def refuse_ids(release: str, unknown: Collection[str]) -> ReleaseError:
+    """Make the error for ids that a release lacks."""
+    return ReleaseError(
+        f"{len(unknown):,} of the ids are not in release {release}, or have been withdrawn; {min(unknown)!r} is one of "
+        "them. Nothing was done. Remove them from the list, or correct them."
+    )
 
 
 def _draws_schema(passed: DataFrame, texts: TextColumns) -> StructType:
