@@ -130,17 +130,11 @@ PYSPARK_PYTHON=./environment/bin/python submit --archives "$archive" --packages 
 expect night-2 'it["changes"], it["released"], it["withdrawn"]' "('feed', 1, 1)"
 
 # --- a record that must go --------------------------------------------------------------------------------------------------------
-step "withdraw 009, purge, gate, publish, compact, show"
-submit --packages "$package" jobs/release.py withdraw --config "$work/release.yaml" --id 009 --run-id erasure-1 --json > "$work/withdraw.json"
-expect withdraw 'it["withdrawn"]' 1
-submit --packages "$package" jobs/release.py purge --config "$work/release.yaml" --json > "$work/purge.json"
-expect purge 'it["rows"]' 2
-submit --packages "$package" jobs/release.py gate --config "$work/release.yaml" --json > "$work/gate-2.json"
-submit --packages "$package" jobs/release.py publish --config "$work/release.yaml" --json > "$work/publish-2.json"
-expect publish-2 'it["manifest"]["records"]' 298
-submit --packages "$package" jobs/release.py compact --config "$work/release.yaml" --retain-hours 0 --json > "$work/compact.json"
+step "erase 009, show"
+submit --packages "$package" jobs/release.py erase --config "$work/release.yaml" --id 009 --json > "$work/erase.json"
+expect erase 'it["withdrawn"], it["gone"], it["publish"]["manifest"]["records"]' "(1, True, 298)"
 submit --packages "$package" jobs/release.py show --config "$work/release.yaml" --json > "$work/show.json"
-expect show 'it["withdrawn"]["records"], it["withdrawn"]["gone"], it["open_runs"]' "(2, True, [])"
+expect show 'it["withdrawn"]["in_public_table"], it["open_runs"]' "(0, [])"
 step "night 2: verify, ledger"
 submit --packages "$package" jobs/release.py verify --table "$work/lake/public/news" --public-key "$public_key" --json > "$work/verify-2.json"
 expect verify-2 'it["verified"], it["records"]' "(True, 298)"

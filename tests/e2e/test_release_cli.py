@@ -114,7 +114,8 @@ def refuse_what_cannot_be_done(lake: Lake, call: Commands, config: Path) -> None
     call("sanitise", "-c", plain, "--full-snapshot", code=2)
     call("release", "gate", "-c", plain, code=2)
     call("release", "withdraw", "-c", config, code=2)
-    call("release", "withdraw", "-c", config, "--ids", lake.root / "none", code=2)
+    call("release", "withdraw", "-c", config, "--ids-from", lake.root / "none", code=2)
+    call("release", "erase", "-c", config, "--author", "nobody", code=9)
     for command in ("gate", "publish", "purge", "compact"):
         call("release", command, "-c", config, code=9)
     call("release", "withdraw", "--id", "r00001", "-c", config, code=9)
@@ -311,9 +312,9 @@ def withdraw(lake: Lake, call: Commands, config: Path, text: str) -> None:
     assert "1 of the ids" in refused["message"]
     wanted = lake.root / "ids"
     wanted.write_text("r00003\n\n")
-    out, err = call("release", "withdraw", "-c", config, "--ids", wanted, "--run-id", "gone-1")
+    out, err = call("release", "withdraw", "-c", config, "--ids-from", wanted, "--run-id", "gone-1")
     assert "withdraw: records were withdrawn as asked" in out
-    assert "release purge" in err
+    assert "release erase" in err
     out, _ = call("release", "show", "-c", config)
     assert "still exists: 1 records in the draws, 1 in the public table" in " ".join(out.replace("│", " ").split())
     assert call.read("release", "purge", "-c", config) == {"release": "support", "rows": 1}
@@ -328,8 +329,11 @@ def withdraw(lake: Lake, call: Commands, config: Path, text: str) -> None:
     assert published["manifest"]["records"] == 11
     assert not call.read("release", "show", "-c", config)["withdrawn"]["gone"]
     assert text in read_all_files(lake.home)
-    call.read("release", "compact", "-c", config, "--retain-hours", 0)
-    assert text not in read_all_files(lake.home)
+    call.read("release", "compact", "-c", config)
+    erased = call.read("release", "erase", "-c", config, "--ids-from", wanted)
+    assert (erased["records"], erased["withdrawn"], erased["publish"], erased["gone"]) == (1, 0, None, True)
+    left = read_all_files(lake.home)
+    assert [found for found in (text, "r00003") if found in left] == []
 
 
 def freeze(lake: Lake, call: Commands, config: Path) -> None:
@@ -345,7 +349,7 @@ def freeze(lake: Lake, call: Commands, config: Path) -> None:
         settings = load_config(config)
         assert json.dumps(read_local_state(settings.home, settings.spark)) == json.dumps(shown)
     assert shown["withdrawn"] == {
-        "records": 1,
+        "records": 0,
         "in_draws": 0,
         "in_public_table": 0,
         "files_of_old_versions": {"draws": 0, "public table": 0},

@@ -25,6 +25,7 @@ from wordveil.release.verify import MANIFEST, verify_table
 from wordveil.spark.analytics.analysis import analyse
 from wordveil.spark.platform import delta_table
 from wordveil.spark.platform.versions import from_arrow
+from wordveil.spark.release.erase import erase
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.ledger_report import list_tables
 from wordveil.spark.release.maintenance import show
@@ -273,14 +274,17 @@ def test_a_killed_and_a_moved_table_show_no_few_rows_alone(
     nights = Nights(spark, Workspace(tmp_path), workspace)
     nights.lake.write(corpus(0, 30))
     nights.die_after("public table", monkeypatch)
-    withdraw(nights.config, lambda: spark, ["r0003"])
+    made = erase(nights.config, lambda: spark, ids=["r0003"])
+    kept = next(place for place in made.places if place.place == "public table")
+    assert (made.publication, made.is_gone, kept.texts) == (None, False, 1)
+    assert "move the table away" in kept.note
     nights.lake.write(corpus(100, 3))
     # What the killed publication has written is signed by itself, and not once more with what came since.
     assert nights.spend("night-1").publication is not None
     assert [(table["records"], table["rows"]) for table in nights.manifest()["tables"]] == [(30, 30)]
     assert len(nights.rows()) == 30, "to remove one row would show which one it was"
     shown = show(nights.config.home, lambda: spark)["withdrawn"]
-    assert (shown["records"], shown["in_public_table"], shown["gone"]) == (1, 1, False)
+    assert (shown["in_draws"], shown["in_public_table"], shown["gone"]) == (0, 1, False)
     first = nights.manifest()["tables"][0]["epsilon"]
     nights.lake.public.rename(tmp_path / "former")
     assert nights.spend("night-2").publication is not None

@@ -135,6 +135,7 @@ ENTRIES = {
     "plan/plan.py": {"make_plan"},
     "plan/sample.py": {"check_preview"},
     "platform/session.py": {"start_session"},
+    "release/erase.py": {"erase"},
     "release/evaluate.py": {"evaluate_release"},
     "release/gate.py": {"run_gate"},
     "release/night.py": {"run_night"},

@@ -27,10 +27,12 @@ app = Typer(
     add_completion=False,
 )
 RETAIN_HOURS = 168
-_AFTER_WITHDRAWAL = (
-    "the text still exists. `wordveil release purge` deletes it from the newest draws, `gate` and `publish` from the "
-    "public table, and `compact` from the disk. `show` reports when it is gone."
-)
+_AFTER_WITHDRAWAL = "the text still exists. `wordveil release erase` with the same ids deletes it."
+IdOption = Annotated[list[str] | None, Option("--id", metavar="ID", help="A record. Repeatable.")]
+IdsOption = Annotated[
+    str | None,
+    Option("--ids-from", metavar="FILE", help="Ids in Parquet or CSV, or one on each line; - reads standard input."),
+]
 
 
 @app.command()
@@ -146,23 +148,17 @@ app.command()(verify)
 
 @app.command()
 @command(read_release_config)
-def withdraw(
-    call: Call,
-    ids: Annotated[list[str] | None, Option("--id", metavar="ID", help="A record to withdraw. Repeatable.")] = None,
-    ids_file: Annotated[
-        str | None, Option("--ids", metavar="FILE", help="A file with one id on each line; - reads standard input.")
-    ] = None,
-    run_id: RunOption = None,
-) -> Result:
-    """Remove records from a release permanently.
+def withdraw(call: Call, ids: IdOption = None, ids_from: IdsOption = None, run_id: RunOption = None) -> Result:
+    """Withdraw records permanently, without deleting a text.
 
-    The next publication removes their public text, and a purge removes their draws.
+    The next publication removes their public text. `wordveil release erase` does all at once.
 
     Example: `wordveil release withdraw --config reviews.yaml --id 1042`
     """
     from wordveil.spark.release.run import withdraw as withdraw_records
 
-    withdrawn_ids = read_ids(ids or [], ids_file)
+    withdrawn_ids = [*(ids or ()), *read_ids(ids_from, call.config.home.id)]
+    _require_records(withdrawn_ids)
     with show_progress() as (progress, tasks):
         session = prepare_session(call.config)
         report = withdraw_records(call.config, session, withdrawn_ids, run_id=run_id, progress=progress, tasks=tasks)
@@ -172,6 +168,41 @@ def withdraw(
         print_note(_AFTER_WITHDRAWAL)
 
     return Result(report.to_dict(), show_report)
+
+
+@app.command()
+@command(read_release_config, report=True)
+def erase(
+    call: Call,
+    authors: Annotated[
+        list[str] | None, Option("--author", metavar="AUTHOR", help="All records of an author. Repeatable.")
+    ] = None,
+    ids: IdOption = None,
+    ids_from: IdsOption = None,
+    retain_hours: Annotated[
+        int, Option("--retain-hours", min=0, metavar="N", help="Keep files that versions of the last N hours need.")
+    ] = 0,
+) -> Result:
+    """Erase records from draws, public table and disk, and show what is left where.
+
+    Withdraws and purges them, publishes without them if the gate passes, and deletes files of old versions. Start the
+    same command again after any failure. Ids of --ids-from may be unknown.
+
+    Example: `wordveil release erase --config reviews.yaml --author C11135`
+    """
+    _require_records(authors, ids, ids_from)
+    if authors and call.config.source.author is None:
+        problem = "needs input.author, the column that says who wrote a record. Set it, or name the records by --id."
+        raise usage_error("--author", authors[0], problem)
+    listed = read_ids(ids_from, call.config.home.id)
+    from wordveil.spark.release.erase import erase as erase_records
+
+    with show_progress() as (progress, tasks):
+        session = prepare_session(call.config)
+        chosen = {"ids": ids or (), "listed": listed, "authors": authors or ()}
+        made = erase_records(call.config, session, **chosen, retain_hours=retain_hours, progress=progress, tasks=tasks)
+    failure = release_tables.find_gate_failure(made.decision) if made.decision else None
+    return Result(made.to_dict(), partial(release_tables.print_erasure, made), failure)
 
 
 @app.command()
@@ -199,7 +230,7 @@ def abandon(
 @app.command()
 @command(read_release_config)
 def purge(call: Call) -> Result:
-    """Delete the draws of withdrawn records from the newest version of the draws.
+    """Delete the draws of records that have left the input, or were withdrawn, from the newest version of the draws.
 
     Example: `wordveil release purge --config reviews.yaml`
     """
@@ -296,24 +327,51 @@ def _print_night(made: Night, release: str) -> None:
         release_tables.print_publication(made.publication, release)
 
 
-def read_ids(ids: Sequence[str], file: str | None) -> list[str]:
-    """Collect the ids of the command line and of a file, one a line.
+def read_ids(file: str | None, name: str) -> list[str]:
+    """Read ids from Parquet or CSV, by the column ``name`` or the only one, or from a text with one id a line.
 
-    Raises :class:`ConfigError` if there are none or the file cannot be read.
+    ``-`` reads lines of standard input. Empty ids are left out. Raises :class:`ConfigError` for a file that cannot be
+    read, or has neither column.
     """
-    names = [*ids]
+    if file is None:
+        return []
     try:
-        if file == "-":
-            names += _lines(sys.stdin.read())
-        elif file is not None:
-            names += _lines(Path(file).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        problem = f"cannot be read ({type(error).__name__}). Name a UTF-8 text file with one id on each line."
-        raise usage_error("--ids", str(file), problem) from None
-    names = [name for name in names if name]
-    if not names:
-        raise usage_error("--id", "", "names no record. Add --id ID, or --ids FILE with one id a line.")
-    return names
+        ids = _lines(sys.stdin.read()) if file == "-" else _read_file(Path(file), name)
+    except (
+        OSError,
+        ValueError,
+        NotImplementedError,
+    ) as error:  # pyarrow's errors, and those of decoding, are among them
+        problem = (
+            f"cannot be read ({type(error).__name__}). Name a UTF-8 text file with one id on each line, or Parquet or "
+            f"CSV with the column {name}."
+        )
+        raise usage_error("--ids-from", file, problem) from None
+    return [one for one in ids if one]
+
+
+def _read_file(file: Path, name: str) -> list[str | None]:
+    if file.suffix not in (".parquet", ".csv"):
+        return [*_lines(file.read_text("utf-8"))]
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    is_parquet = file.suffix == ".parquet"
+    columns = parquet.read_schema(file).names if is_parquet else csv.open_csv(file).schema.names
+    chosen = columns[0] if len(columns) == 1 else name
+    if chosen not in columns:
+        raise usage_error("--ids-from", str(file), f"has no column {name}, but {', '.join(columns)}. Rename one.")
+    if is_parquet:
+        found = parquet.read_table(file, columns=[chosen])
+    else:  # as text: 007 is not 7
+        options = csv.ConvertOptions(include_columns=[chosen], column_types={chosen: pa.string()})
+        found = csv.read_csv(file, convert_options=options)
+    return list(found[chosen].cast(pa.string()).to_pylist())
+
+
+def _require_records(*given: Sequence[str] | str | None) -> None:
+    if not any(given):
+        raise usage_error("--id", "", "names no record. Add --id ID, or --ids-from FILE.")
 
 
 def _lines(text: str) -> list[str]:

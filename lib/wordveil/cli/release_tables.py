@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wordveil.assembly.run_report import RunReport
     from wordveil.release.rules import GateResult
     from wordveil.release.verify import Verified
+    from wordveil.spark.release.erase import Erasure, Place
     from wordveil.spark.release.gate import GateDecision
     from wordveil.spark.release.publish import Publication
 
@@ -159,6 +160,41 @@ def print_publication(made: Publication, release: str) -> None:
 def _show_changed(counts: Mapping[str, Any]) -> str:
     """Say of how many records of a publication only kept columns changed; empty if of none."""
     return f" (kept columns of {changed:,} changed)" if (changed := counts.get("kept_changed")) else ""
+
+
+def print_erasure(made: Erasure) -> None:
+    """Print an erasure: what was done, and what is left in each place."""
+    facts = {
+        "records": f"{made.records:,}, {made.withdrawn:,} of them withdrawn now",
+        **({"ids not in the release": f"{len(made.unknown):,}: {', '.join(made.unknown)}"} if made.unknown else {}),
+        "published": _describe_publication(made),
+        "texts": "gone from draws, public table and old files" if made.is_gone else "still exist: see the places below",
+    }
+    print_table(f"Erased from {made.release}", facts if made.records else {**facts, "texts": "nothing was done"})
+    if made.places:
+        print_rows(places_table(made.places))
+    if made.decision and not made.decision.result.passed:
+        print_decision(made.decision)
+
+
+def _describe_publication(made: Erasure) -> str:
+    if made.publication:
+        return f"publication {made.publication.document['manifest']['publication']:,}"
+    if made.decision:
+        return "no: the gate did not pass"
+    return "not needed"
+
+
+def places_table(places: Sequence[Place]) -> ResultTable:
+    """Make a table of what each place still has of erased records."""
+    table = ResultTable("What is left", has_lines=True)
+    table.add_columns("place")
+    table.add_columns("with id", "with text", justify="right")
+    table.add_columns("note")
+    for place in places:
+        named = "not seen" if place.named is None else f"{place.named:,}"
+        table.add_row(place.place, named, f"{place.texts:,}", place.note)
+    return table
 
 
 def gate_table(result: GateResult, release: str, version: int) -> ResultTable:

@@ -90,16 +90,16 @@ def test_json_is_an_array_and_csv_has_a_header(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == f'author,spent,unbounded,unit,for\n"a""1",{values}\n"b,2",{values}\n'
 
 
-def test_ids_come_from_the_command_line_and_from_a_file(tmp_path, monkeypatch: pytest.MonkeyPatch):
+def test_ids_are_the_lines_of_a_file_or_of_standard_input(tmp_path, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "ids"
     file.write_bytes("r1\r\n\nr 2\u2028x\n".encode())
-    assert read_ids(["r0"], str(file)) == ["r0", "r1", "r 2\u2028x"]
+    assert read_ids(str(file), "id") == ["r1", "r 2\u2028x"]
     monkeypatch.setattr("sys.stdin", io.StringIO("r3\n"))
-    assert read_ids([], "-") == ["r3"]
+    assert read_ids("-", "id") == ["r3"]
     file.write_bytes(b"\xff\xfe\xff")
-    for ids, name in (([], None), ([], str(file)), ([], str(tmp_path / "none"))):
+    for name in (str(file), str(tmp_path / "none")):
         with pytest.raises(ConfigError):
-            read_ids(ids, name)
+            read_ids(name, "id")
 
 
 def facts(**changes: Any) -> dict[str, Any]:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.config.schema import ReleaseHome
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ReleaseError, usage_error
 from wordveil.records.schema import RELEASED, WITHDRAWN
 from wordveil.release.events import FROZEN, PUBLISHED, PURGED, VACUUMED, describe_records, describe_release
-from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.latest import count_statuses, latest_state
-from wordveil.spark.release.shuffled import find_waiting
+from wordveil.spark.release.latest import count_statuses, filter_by_ids, latest_state
+from wordveil.spark.release.shuffled import find_unfinished, find_waiting
 from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.sanitise.run_log import new_run_id
 
@@ -35,19 +33,24 @@ def purge(home: ReleaseHome, session: Callable[[], SparkSession], *, progress: C
     Their text stays in old files until those are vacuumed, and in the public table until the next publication.
     """
     with open_release(home, session, progress, outcome="the draws are unchanged") as release:
-        draws, name = release.draws, release.home.id
         release.journal.require_no_open_runs()
         progress("purging")
         withdrawn = _withdrawn_ids(release).persist()
         try:
-            has_draw = (F.col("status") != WITHDRAWN) & column(name).isNotNull()
-            rows = draws.read().where(has_draw).join(withdrawn, column(name) == F.col("__id"), "left_semi").count()
-            if rows:
-                draws.delete(withdrawn, name, f"status <> '{WITHDRAWN}'")
-                version = draws.version()
-                release.journal.add(PURGED, "", lambda _: {"rows": rows, "draws_version": version})
+            rows = delete_draws(release, withdrawn, f"status <> '{WITHDRAWN}'")
         finally:
             withdrawn.unpersist()
+    return rows
+
+
+def delete_draws(release: Release, ids: DataFrame, condition: str) -> int:
+    """Delete draws that meet ``condition`` of the records in ``ids`` (``__id``), and return their number."""
+    draws, name = release.draws, release.home.id
+    rows = filter_by_ids(draws.read().where(condition), name, ids).count()
+    if rows:
+        draws.delete(ids, name, condition)
+        version = draws.version()
+        release.journal.add(PURGED, "", lambda _: {"rows": rows, "draws_version": version})
     return rows
 
 
@@ -67,33 +70,51 @@ def compact(
     Files of the last ``retain_hours`` stay. The public table's are not merged: its manifest names them. Returns, for
     each table, files and bytes before and after, data files of old versions included.
     """
-    done = {}
     with open_release(home, session, progress, outcome="no row was changed") as release:
-        journal = release.journal
-        journal.require_no_open_runs()
-        if retain_hours < DEFAULT_RETAIN_HOURS and not release.is_exclusive and home.output.writers != "one":
-            raise usage_error(
-                "--retain-hours",
-                str(retain_hours),
-                f"deletes files that are younger than {DEFAULT_RETAIN_HOURS} hours, and nothing keeps other writers "
-                f"away from {release.path}: a run that is writing could lose its files. If one process at a time "
-                "writes to the release and its ledger, say so with output.writers: one.",
-            )
-        with _compaction_settings(release.spark, retain_hours):
-            for table in (release.draws, release.journal_table, release.public, release.ledger.table):
-                if not table.exists():
-                    continue
-                progress(f"compacting the {table.kind}")
-                before = _files_on_disk(table)
-                table.compact(retain_hours, rewrite=table is not release.public)
-                after = _files_on_disk(table)
-                done[table.kind] = {
-                    "files_before": len(before),
-                    "bytes_before": sum(before.values()),
-                    "files": len(after),
-                    "bytes": sum(after.values()),
-                }
-        journal.add(VACUUMED, "", lambda _: {"retain_hours": retain_hours})
+        release.journal.require_no_open_runs()
+        require_vacuum(release, retain_hours)
+        merged = (release.draws, release.journal_table, release.ledger.table)
+        return compact_tables(release, (*merged, release.public), retain_hours, progress, merged=merged)
+
+
+def require_vacuum(release: Release, retain_hours: int) -> None:
+    """Raise :class:`ConfigError` if files younger than a week are to be deleted, which another writer may need."""
+    if retain_hours < DEFAULT_RETAIN_HOURS and not release.is_exclusive and release.home.output.writers != "one":
+        raise usage_error(
+            "--retain-hours",
+            str(retain_hours),
+            f"deletes files that are younger than {DEFAULT_RETAIN_HOURS} hours, and nothing keeps other writers "
+            f"away from {release.path}: a run that is writing could lose its files. If one process at a time "
+            f"writes to the release and its ledger, say so with output.writers: one. Otherwise use "
+            f"{DEFAULT_RETAIN_HOURS}.",
+        )
+
+
+def compact_tables(
+    release: Release,
+    tables: Sequence[DeltaTable],
+    retain_hours: int,
+    progress: Callable[[str], None],
+    *,
+    merged: Collection[DeltaTable] = (),
+) -> dict[str, dict[str, int]]:
+    """Merge small files of the ``merged`` tables and delete old files of all ``tables``, as :func:`compact` does."""
+    done = {}
+    with _compaction_settings(release.spark, retain_hours):
+        for table in tables:
+            if not table.exists():
+                continue
+            progress(f"compacting the {table.kind}")
+            before = _files_on_disk(table)
+            table.compact(retain_hours, rewrite=table in merged)
+            after = _files_on_disk(table)
+            done[table.kind] = {
+                "files_before": len(before),
+                "bytes_before": sum(before.values()),
+                "files": len(after),
+                "bytes": sum(after.values()),
+            }
+    release.journal.add(VACUUMED, "", lambda _: {"retain_hours": retain_hours})
     return done
 
 
@@ -156,22 +177,27 @@ def _count_records(release: Release) -> dict[str, Any]:
     counts = count_statuses(release.draws.read(), release.home.id)
     withdrawn, _ = counts.get(WITHDRAWN, (0, 0))
     in_public = 0
-    if withdrawn and release.public.exists() and release.home.output.shuffle:
-        # Rows have no ids. Those of records that were not withdrawn are still among the draws.
-        last = release.journal.latest(PUBLISHED)
-        version, until = release.draws.version(), last.body["seq"] if last else 0
-        standing = release.newest_rows(version).where(f"status = '{RELEASED}'").count()
-        published = standing - find_waiting(release, version, until).count()
-        in_public = release.public.read().count() - published
+    if release.public.exists() and release.home.output.shuffle:
+        in_public = count_lost_rows(release)
     elif withdrawn and release.public.exists():
-        ids = _withdrawn_ids(release)
-        in_public = release.public.read().join(ids, column(release.home.id) == ids["__id"], "left_semi").count()
-    old = {
-        table.kind: len(set(_files_on_disk(table)) - _current_files(table))
-        for table in (release.draws, release.public)
-        if table.exists()
-    }
+        in_public = filter_by_ids(release.public.read(), release.home.id, _withdrawn_ids(release)).count()
+    old = {table.kind: count_old_files(table) for table in (release.draws, release.public) if table.exists()}
     return describe_records(release.draws.version(), counts, in_public, old)
+
+
+def count_lost_rows(release: Release) -> int:
+    """Count the rows of a shuffled table whose records were withdrawn since."""
+    # Rows have no ids. Those of records that were not withdrawn are still among the draws.
+    last, unfinished = release.journal.latest(PUBLISHED), find_unfinished(release)
+    until = unfinished[0].until if unfinished else last.body["seq"] if last else 0
+    version = release.draws.version()
+    standing = release.newest_rows(version).where(f"status = '{RELEASED}'").count()
+    return release.public.read().count() - (standing - find_waiting(release, version, until).count())
+
+
+def count_old_files(table: DeltaTable) -> int:
+    """Count the data files on the disk that the table's newest version does not need."""
+    return len(set(_files_on_disk(table)) - _current_files(table))
 
 
 @contextmanager

@@ -1,0 +1,169 @@
+"""``erase`` on real Delta: what stays on the disk, budgets, resumption, and a source that still has the records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.releases import DiedError, Lake, States, corpus_with_authors
+from support.workspaces import Workspace
+from wordveil.errors import ConfigError, ReleaseError
+from wordveil.release.lake_table import LakeTable
+from wordveil.release.verify import verify_table
+from wordveil.spark.platform import delta_table
+from wordveil.spark.release import maintenance
+from wordveil.spark.release.erase import Erasure, erase
+
+ERASED = ("r00001", "r00006")
+"""The records of the author a1, after corrections."""
+
+
+@pytest.fixture(scope="module")
+def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
+    """A release of eight records of four authors (``published``); the authors of r00005 and r00006 were corrected."""
+    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("erased")))
+    states = States(lake)
+    lake.write(corpus_with_authors(8))
+    lake.run(config_of(lake), run_id="night-1")
+    lake.update("id = 'r00005'", author="a3")
+    lake.update("id = 'r00006'", author="a1")
+    assert lake.run(config_of(lake), run_id="night-2").corrected == 2
+    lake.release(config_of(lake))
+    states.keep("published")
+    return states
+
+
+@pytest.fixture
+def lake(states: States) -> Lake:
+    return states.restore("published")
+
+
+def config_of(lake: Lake, **sections: Any) -> Any:
+    given = {"input": {"author": "author", "changes": "feed"}, "output": {"partition_by": ["day"]}, **sections}
+    return lake.config(**{**given, "input": {**given["input"], "keep": ["day"]}})
+
+
+def erase_from(lake: Lake, config: Any = None, **chosen: Any) -> Erasure:
+    lake.forget()
+    return erase(config or config_of(lake), lambda: lake.spark, **chosen)
+
+
+def find_bytes(root: Path, sought: Collection[str]) -> set[tuple[str, str]]:
+    """The files below a directory that hold one of the texts: Parquet by its values and footer, others by bytes."""
+    found = set()
+    for file in (path for path in root.rglob("*") if path.is_file()):
+        content = file.read_bytes().decode("latin-1")
+        if file.suffix == ".parquet":
+            content += str(pq.read_table(file, partitioning=None).to_pylist())
+        found |= {(file.relative_to(root).parts[0], text) for text in sought if text in content}
+    return found
+
+
+def places_of(made: Erasure) -> dict[str, tuple[int | None, int]]:
+    return {place.place: (place.named, place.texts) for place in made.places}
+
+
+def outcome(lake: Lake) -> tuple[Any, ...]:
+    """What an erasure leaves, except for times, and how often and by which run a record was withdrawn."""
+    entries = [{**row, "run_id": None if row["kind"] == "withdraw" else row["run_id"]} for row in lake.entries()]
+    return lake.draws(), lake.rows(lake.public), {str(sorted(entry.items())) for entry in entries}
+
+
+def test_erase_author_leaves_ids_in_the_ledger_alone(lake: Lake):
+    """And the release goes on: over a source that still has the records, and under the author's budget."""
+    newest, price, spent = lake.newest(), lake.entries()[0]["price"], lake.spent()
+    sought = {*ERASED, *(str(newest[name]["text"]) for name in ERASED)}
+    assert {part for part, _ in find_bytes(lake.home, sought)} == {"draws", "public"}
+    made = erase_from(lake, authors=["a1"])
+    assert (made.records, made.withdrawn, made.unknown, made.is_gone) == (2, 2, (), True)
+    assert find_bytes(lake.home, sought) == set()
+    assert {name for _, name in find_bytes(lake.ledger, sought)} == set(ERASED)
+    assert places_of(made) == {
+        "input": (2, 2),
+        **dict.fromkeys(("draws", "public table", "old files", "journal", "logs and manifests"), (0, 0)),
+        "ledger": (7, 0),  # reserved, settled and withdrawn, one also attributed
+    }
+    verify_table(LakeTable(str(lake.public)))
+    assert maintenance.show(config_of(lake).home, lambda: lake.spark)["withdrawn"]["gone"]
+
+    # Of 4 records a1 has spent 3, one that was another's since, and asks for 2 more.
+    lake.update("id = 'r00001'", body="other words")
+    lake.write(corpus_with_authors(14).take([8, 9, 13]))
+    limits = {"unit": "pure", "relation": "any_text", "author": 4 * 24 * price, "delta": 1e-6}
+    report = lake.run(config_of(lake, budgets=limits))
+    assert (report.changes, report.released, report.refused) == ("feed", 2, {"over_author_budget": 1})
+    scanning = config_of(lake, input={"author": "author", "changes": "scan"}, budgets=limits)
+    assert lake.run(scanning, full_snapshot=True).records == 0
+    lake.release(config_of(lake))
+    assert find_bytes(lake.home, sought) == set()
+    assert lake.spent() == {**spent, "r00008": 24, "r00009": 24, "r00013": 0}
+    assert {row["id"] for row in lake.rows(lake.public)} == {*newest, "r00008", "r00009"} - {*ERASED}
+
+
+def test_erase_of_what_is_not_there_changes_nothing(lake: Lake):
+    """An unknown id or author is refused, and an unknown id of a list is named beside those that are erased."""
+    before = outcome(lake)
+    with pytest.raises(ReleaseError, match=r"1 of the ids are not in release support.*'nobody'"):
+        erase_from(lake, ids=["r00001", "nobody"])
+    with pytest.raises(ConfigError, match="--author = a9: has no record in release support"):
+        erase_from(lake, authors=["a1", "a9"])
+    assert erase_from(lake, listed=["nobody"]).to_dict()["places"] == []
+    assert outcome(lake) == before
+
+
+def test_erase_under_a_failing_gate_goes_on_once_it_passes(lake: Lake):
+    strict = config_of(lake, gate={"min_records": 8})
+    made = erase_from(lake, strict, listed=["r00001", "nobody"])
+    assert (made.unknown, made.publication, made.is_gone) == (("nobody",), None, False)
+    assert places_of(made) == {
+        "input": (1, 1),
+        "draws": (1, 0),  # a mark, so that the next publication writes the record's directory again
+        "public table": (1, 1),
+        **dict.fromkeys(("old files", "journal", "logs and manifests"), (0, 0)),
+        "ledger": (3, 0),
+    }
+    made = erase_from(lake, ids=["r00001"], retain_hours=1)
+    assert (made.withdrawn, made.publication is not None) == (0, True)
+    left = places_of(made)
+    assert (left["draws"], left["public table"]) == ((0, 0), (0, 0))
+    assert left["old files"][1] > 0
+    assert not made.is_gone
+    assert erase_from(lake, ids=["r00001"]).is_gone
+
+
+STEPS = ("withdraw", "delete draws", "public table", "delete draws", "compact draws")
+ALL_STEPS = (
+    *("withdraw", "intent", "draws", "finished", "delete draws", "gate", "public table", "published"),
+    *("delete draws", "compact draws", "compact public table", "vacuumed"),
+)
+
+
+@pytest.mark.parametrize("steps", [STEPS, pytest.param(ALL_STEPS, marks=pytest.mark.long)], ids=["some", "all"])
+def test_erase_that_dies_after_each_commit_goes_on(
+    states: States, steps: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+):
+    """Each start goes to the next of the commits, and dies."""
+    lake = states.restore("published")
+    erase_from(lake, ids=ERASED)
+    undisturbed = outcome(lake)
+    lake = states.restore("published")
+    seen: list[str] = []
+
+    def die(step: str) -> None:
+        if step == steps[len(seen)]:
+            seen.append(step)
+            raise DiedError(step)
+
+    monkeypatch.setattr(delta_table, "after_commit", die)
+    for _ in steps:
+        with pytest.raises(DiedError):
+            erase_from(lake, ids=ERASED)
+    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
+    made = erase_from(lake, ids=ERASED)
+    assert tuple(seen) == steps
+    assert (made.records, made.withdrawn, made.is_gone) == (2, 0, True)
+    assert outcome(lake) == undisturbed
