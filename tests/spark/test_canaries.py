@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,6 +24,8 @@ from wordveil.spark.sanitise.job import run_sanitise
 
 CANARIES = [f"zqxcanary{letter}zqx" for letter in "abcdefgh"]
 TESTS = Path(__file__).parents[1]
+CUSTOMER = "zqxcustomerzqx"
+PSEUDONYM = {"column": "who", "as": "pseudonym"}
 UNICODE_CANARY = "zqxкоманданte"
 KEY = os.urandom(32).hex()
 
@@ -43,7 +45,8 @@ def canary_corpus() -> pa.Table:
     ]
     ids = ["r0", "twin", "twin", "r3", "r4", None, "r6", "r7"]
     raw = [body if isinstance(body, bytes) else body.encode() for body in bodies]
-    return pa.table({"id": ids, "body": pa.array(raw, pa.binary()), "day": ["d"] * len(ids)})
+    columns = {"body": pa.array(raw, pa.binary()), "day": ["d"] * len(ids), "who": [CUSTOMER] * len(ids)}
+    return pa.table({"id": ids, **columns})
 
 
 def secret_forms(release: str, root: Path) -> list[bytes]:
@@ -52,7 +55,7 @@ def secret_forms(release: str, root: Path) -> list[bytes]:
     keys = master.for_release(release)
     raw = [
         bytes.fromhex(KEY),
-        *(getattr(keys, name).reveal() for name in ("context", "noise", "sampling", "shuffle", "tag")),
+        *(getattr(keys, field.name).reveal() for field in fields(keys) if field.name != "layout"),
     ]
     return [
         form
@@ -67,7 +70,7 @@ def found_in(content: bytes, needles: list[bytes]) -> list[bytes]:
 
 
 def text_needles() -> list[bytes]:
-    return [canary.encode() for canary in (*CANARIES, UNICODE_CANARY)]
+    return [canary.encode() for canary in (*CANARIES, UNICODE_CANARY, CUSTOMER)]
 
 
 def files_below(root: Path) -> list[Path]:
@@ -122,7 +125,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Opened:
     root = workspace.root
     for name, text in TEXTS.items():
         output = {"path": str(root / "output" / name)}
-        workspace.write_config(f"job-{name}.yaml", text=text, output=output, input={"max_bytes": 2000})
+        columns = {"max_bytes": 2000, "keep": ["day", PSEUDONYM]}
+        workspace.write_config(f"job-{name}.yaml", text=text, output=output, input=columns)
     texts = [" ".join(random_texts(100))] * 1000
     long = workspace.write_corpus(pa.table({"id": list(range(1000)), "body": texts, "day": ["d"] * 1000}), "long", 8)
     text = {"profile": "strict", "n_max": 2000}
@@ -171,18 +175,17 @@ def test_nights_of_other_kinds_leave_no_text_in_scratch(workspace: Workspace):
 
 def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
     from wordveil.assembly.bundles import ready_bundle
-    from wordveil.records.sanitiser import RecordSettings
     from wordveil.spark.input.screening import screen_input
     from wordveil.spark.input.source import open_input
     from wordveil.spark.sanitise.distribution import distribute
     from wordveil.spark.sanitise.job import sanitise_records
     from wordveil.spark.sanitise.worker import Sanitise
 
-    config = filled.config()
+    config = filled.config(input={"keep": ["day", PSEUDONYM]})
     bundle = ready_bundle(config)
     place = distribute(spark, bundle, "auto")
     keys = load_key(config.key.file, None).for_release("tests")
-    job = Sanitise(RecordSettings("tests", "run", config.policy, ("day",)), keys, place, bundle.identity)
+    job = Sanitise(config.record_settings("run"), keys, place, bundle.identity)
     frame = sanitise_records(screen_input(open_input(spark, config.source).read(), config.source), job)
     frame.explain(mode="extended")
     plan = capfd.readouterr().out + frame._jdf.queryExecution().toString()

@@ -98,6 +98,9 @@ def test_partition_column_is_allowed_unless_text_or_of_a_view(spark, workspace: 
         assert read_input(spark, workspace.config(input=source)).count() == 3
         problem = refuse(spark, workspace, "day = 'd1'", path=path, format=kind, keep=[], id="body", text="day")
         assert problem.startswith(OTHERS.format("day"))
+        hidden = [{"column": "day", "as": "pseudonym"}]
+        problem = refuse(spark, workspace, "day = 'd1'", path=path, format=kind, keep=hidden)
+        assert problem.startswith(OTHERS.format("day"))
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id IN ('r00001', 'r00002')")
     fed = open_input(spark, replace(workspace.config(input=source).source, changes="feed"))

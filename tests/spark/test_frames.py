@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -75,13 +76,17 @@ def test_a_frame_gives_the_rows_of_the_job(spark, workspace: Workspace, made: Wo
 
 
 def test_bad_rows_of_a_frame_are_quarantined(spark, workspace: Workspace, bundle: Path):
-    rows = [("a", "x y"), ("a", "x"), ("b", None), (None, "x"), ("c", "x" * 5000), ("d", "x")]
+    """Their columns become pseudonyms, too."""
+    rows = [("a", "x y", 1), ("a", "x", 1), ("b", None, 1), (None, "x", 1), ("c", "x" * 5000, 1), ("d", "x", 2)]
     frame = sanitise_own(
-        spark.createDataFrame(rows, "id string, body string"),
+        spark.createDataFrame(rows, "id string, body string, who int"),
         bundle=bundle.parent,  # its store
         run=Run.throwaway(),
+        keep=[{"column": "who", "as": "pseudonym"}],
         max_bytes=4000,
     )
+    one, other = sorted({(row["who"], row["id"] == "d") for row in frame.collect()}, key=itemgetter(1))
+    assert (len(one[0]), one[0] == other[0], other[1]) == (32, False, True)
     found = {(row["id"], row["reason"], row["text"] is None) for row in frame.collect()}
     expected = {("a", "duplicate_id", True), ("b", "null_text", True), (None, "null_id", True), ("c", "oversize", True)}
     assert found == {*expected, ("d", None, False)}

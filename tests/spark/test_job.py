@@ -161,6 +161,25 @@ def test_kept_columns_of_many_types_pass_unchanged(spark, workspace: Workspace):
         assert f"column:{name}" in rows[0]["privacy"]["exposes"]
 
 
+def test_columns_become_pseudonyms_in_quarantined_rows_too(spark, workspace: Workspace):
+    """The author's column under another name, and a number; null stays null. No file has a value."""
+    table = pa.table({"id": ["a", "b", "c", "d"], "body": ["waaa", None, "waab", "waac"]})
+    table = table.append_column("who", pa.array(["zqxann", "zqxann", "zqxbob", None]))
+    workspace.write_corpus(table.append_column("shop", pa.array([7, 8, 7, 7], pa.int16())))
+    kept = [{"column": "who", "as": "pseudonym", "name": "customer"}, {"column": "shop", "as": "pseudonym"}]
+    report = run(spark, workspace.config(input={"keep": kept, "author": "who"}))
+    rows = read_output(workspace.root / "output")
+    assert list(rows[0])[:3] == ["id", "customer", "shop"]
+    ann, again, bob, nobody = (row["customer"] for row in rows)
+    assert (ann, nobody, rows[1]["status"]) == (again, None, "quarantined")
+    assert len(ann) == len(bob) == 32
+    assert ann != bob
+    assert [row["shop"] == rows[0]["shop"] for row in rows] == [True, False, True, True]
+    assert report.exposes == ("presence", "pseudonym:customer", "pseudonym:shop")
+    files = [path.read_bytes() for path in (workspace.root / "output").rglob("*.parquet")]
+    assert not [name for file in files for name in (b"zqxann", b"zqxbob", b"who") if name in file]
+
+
 def test_an_existing_output_is_left_alone(spark, workspace: Workspace):
     workspace.write_corpus(corpus(3))
     (workspace.root / "output").mkdir()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from support.releases import Lake, States, corpus_with_authors
+from support.releases import Lake, States, corpus_with_authors, read_delta
 from support.workspaces import Workspace, corpus, options_set
+from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError, WordveilError
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.versions import VERSION, from_arrow
@@ -130,6 +132,43 @@ def test_a_night_of_few_records_has_few_tasks(released: States):
     tasks = [jobs.apply(place).numTasks() for place in range(jobs.apply(0).jobId() - before)]
     assert len(tasks) > 10
     assert max(tasks) < 20
+
+
+def test_pseudonyms_link_nights_of_one_release_alone(spark, tmp_path: Path):
+    """They last when the key is rotated, unless they rotate with it. Another release has others. Tables lack values."""
+    lake = Lake(spark, Workspace(tmp_path))
+    who, rotating = ({"column": "author", "as": "pseudonym", "name": name} for name in ("customer", "customer"))
+    rotating |= {"column": "shop", "name": "place", "rotate": True}
+    exposes = ["presence", "edited", "withdrawn", "column:day", "pseudonym:customer", "pseudonym:place"]
+    columns = {"keep": ["day", who, rotating], "changes": "feed"}
+    config = lake.config(input=columns, gate={"exposes": exposes, "min_records": 1})
+    table = corpus_with_authors(12).append_column("shop", pa.array([9] * 12))
+    table = table.set_column(4, "author", [[f"zqx{name}" for name in table["author"].to_pylist()]])
+    lake.write(table.slice(0, 8))
+    lake.run(config)
+    lake.release(config)
+    rotate_key(lake.root / "key")
+    lake.write(table.slice(8))
+    lake.run(config)
+    lake.release(config)
+    rows = sorted(read_delta(lake.public), key=itemgetter("id"))
+    assert [row["id"] for row in rows] == table["id"].to_pylist()
+    people = {(author, row["customer"]) for author, row in zip(table["author"].to_pylist(), rows, strict=True)}
+    assert len(people) == len({row["customer"] for row in rows}) == 4
+    assert len({row["place"] for row in rows[:8]}) == len({row["place"] for row in rows[8:]}) == 1
+    assert rows[0]["place"] != rows[8]["place"]
+    assert rows[0]["privacy"]["exposes"] == sorted(exposes[:3]) + exposes[3:]
+    manifest = json.loads((lake.public / "_manifest.json").read_text())["manifest"]
+    assert manifest["exposes"] == sorted(exposes)
+    published = [path.read_bytes() for path in lake.public.rglob("*") if path.is_file()]
+    assert not any(b"zqx" in content for content in published)
+    assert "zqx" not in str([{**row, "__author": None} for row in lake.draws()])
+    other = lake.config(release="other", input=columns, output={"path": str(tmp_path / "other"), "format": "delta"})
+    lake.run(other)
+    drawn = lake.rows(tmp_path / "other" / "draws")
+    assert {row["customer"] for row in drawn}.isdisjoint({row["customer"] for row in rows})
+    with pytest.raises(ReleaseError, match=r"input\.keep is day, author as pseudonym customer now and was"):
+        lake.run(lake.config(input={**columns, "keep": ["day", who]}))
 
 
 @pytest.mark.long

@@ -23,7 +23,8 @@ from wordveil.spark.evaluate.canaries import audit_release
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.sanitise import job
 
-COLUMNS = {"text": ["message.subject", "body"], "keep": ["day", "note"], "where": "day > ''"}
+WHO = {"column": "who", "as": "pseudonym", "name": "customer"}
+COLUMNS = {"text": ["message.subject", "body"], "keep": ["day", "note", WHO], "where": "day > ''"}
 STRICT = {"profile": "strict", "n_max": {"message.subject": 4, "body": 8}, "refused": "empty"}
 COPIES = 48
 
@@ -48,7 +49,7 @@ def test_a_sound_release(spark: Any, workspace: Workspace, call: Commands):
     assert found.identity == identify_release(config, found.facts["bundle"])
     verdicts = {finding.test: finding.verdict for finding in found.findings}
     assert verdicts["canary:layout"] is Verdict.NOT_REFUTED
-    assert verdicts["exposes:column:note"] is Verdict.HOLDS
+    assert verdicts["exposes:column:note"] is verdicts["exposes:pseudonym:customer"] is Verdict.HOLDS
     assert not (workspace.root / "output").exists()
 
 

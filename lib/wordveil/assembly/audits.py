@@ -32,7 +32,7 @@ def identify_release(config: Config, fingerprint: str) -> str:
         "order": config.output.order,
         "directories": list(config.output.partition_by),
         "file": config.output.records_per_file or 0,
-        "keep": list(config.source.keep),
+        "keep": [*config.source.keep, *map(str, config.source.pseudonyms)],
         "where": config.source.where or "",
         "shown": sorted({*config.form_shown, *config.source.shown}),
     }

@@ -87,6 +87,8 @@ def explain_exposure(name: str) -> str:
     """Explain an entry of ``exposes``."""
     if name.startswith("column:"):
         return "The column is published unchanged."
+    if name.startswith("pseudonym:"):
+        return "Which records have the same value in the column. The value itself is replaced by a pseudonym."
     return EXPOSURES[Exposure(name)]
 
 
@@ -116,8 +118,9 @@ def _columns(plan: Plan) -> list[dict[str, str]]:
     """List the input's columns, the id and the text first, and the use of each."""
     replaced = "word by word" if plan.unit == DrawnUnit.WORD else f"by a public passage for each {plan.unit}"
     fates = ["published unchanged", f"replaced {replaced}", "names whose budget pays; not published"]
+    named = {**dict.fromkeys(plan.pseudonyms, "published as pseudonyms"), **dict.fromkeys(plan.kept, fates[0])}
     return [
-        {"name": name, "type": kind, "fate": fates[0] if name in plan.kept else fates[min(index, 2)]}
+        {"name": name, "type": kind, "fate": named.get(name, fates[min(index, 2)])}
         for index, (name, kind) in enumerate(plan.columns.items())
     ]
 

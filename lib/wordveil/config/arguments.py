@@ -27,7 +27,7 @@ def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tu
     """
     faults: list[Fault] = []
     section = _parse(ColumnsSection, "input", columns, faults)
-    source = Columns(**section.model_dump()) if section else None
+    source = Columns(**section.settings) if section else None
     faults.extend(find_column_faults(source) if source else ())
     text = _parse(TextSection, "text", policy, faults)
     faults.extend(find_text_faults(text, source.texts if source else ()) if text else ())

@@ -31,7 +31,7 @@ from wordveil.input.formats import find_source_faults
 from wordveil.input.locations import SCHEME, lies_in
 from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
-from wordveil.privacy.relations import Relation, column_exposure
+from wordveil.privacy.relations import Relation, column_exposure, pseudonym_exposure
 from wordveil.records.paths import read_path
 from wordveil.records.schema import SYMBOLS
 from wordveil.release.budgets import STALE, ReleaseFacts, find_budget_faults
@@ -158,7 +158,7 @@ def _unit_faults(
 def find_symbol_faults(source: Columns) -> Iterator[Fault]:
     """List columns with the name of the column of drawn symbols."""
     several = source.texts if len(source.texts) > 1 else ()
-    named = {"input.id": (source.id,), "input.keep": source.keep, "input.text": several}
+    named = {"input.id": (source.id,), "input.keep": source.kept_names, "input.text": several}
     for setting, names in named.items():
         for name in names:
             if fold_name(read_path(name)[0] if setting == "input.text" else name) == SYMBOLS:
@@ -261,7 +261,7 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
     budget = sections.budgets.budget if sections.budgets else None
     yield from find_budget_faults(budget, ReleaseFacts(policy.relation, policy.n_max, source.author is not None))
     if budget and budget.on_exceeded == "keep_last":
-        for name in (source.id, *source.keep, *source.text_names):
+        for name in (source.id, *source.kept_names, *source.text_names):
             if fold_name(name) == STALE:
                 problem = "is what budgets.on_exceeded: keep_last adds. Rename the column in a view of the input."
                 yield Fault("input", name, problem)
@@ -269,7 +269,10 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
         problem = "is of a shuffled table. Set output.shuffle, or remove it."
         yield Fault("gate.table_epsilon", f"{gate.table_epsilon:g}", problem)
     if gate:
-        columns = (column_exposure(name) for name in source.keep)
+        columns = (
+            *(column_exposure(name) for name in source.keep),
+            *(pseudonym_exposure(pseudonym.name) for pseudonym in source.pseudonyms),
+        )
         form = output_exposes(
             output.order,
             is_release=True,
@@ -355,10 +358,22 @@ def _stream_faults(source: Source | None, stream: StreamSection) -> Iterable[Fau
 
 def _table_faults(source: Source, output: OutputSection) -> Iterable[Fault]:
     for name in output.partition_by:
-        if name not in source.keep:
+        if name in source.kept_names and name not in source.keep:
+            problem = (
+                "is a column of pseudonyms, of which each would be a directory. Partition by a column that is kept "
+                "unchanged, such as a day."
+            )
+            yield Fault("output.partition_by", name, problem)
+        elif name not in source.keep:
             near = did_you_mean(name, source.keep)
             yield Fault(
                 "output.partition_by", name, f"is not among input.keep; only kept columns are in the output.{near}"
             )
+    for pseudonym in source.pseudonyms if output.shuffle else ():
+        problem = (
+            "must not be a pseudonym with output.shuffle: rows of one value would be linked, and those rows have no "
+            "identity. Remove it, or output.shuffle."
+        )
+        yield Fault("input.keep", pseudonym.column, problem)
     if source.path and (lies_in(source.path, output.path) or lies_in(output.path, source.path)):
         yield Fault("output.path", output.path, "is the input, inside it or above it. Choose another path.")

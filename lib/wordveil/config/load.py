@@ -110,6 +110,7 @@ class Config(Section):
             self.shown,
             columns=self.text_columns,
             max_records=self.mechanism.settings.record_limit,
+            pseudonyms=tuple(self.source.pseudonyms),
         )
 
     @cached_property
@@ -271,6 +272,9 @@ def _sound(model: type[Section], values: Any, directory: Path | None) -> Section
 _MESSAGES: dict[tuple[str, str], str] = {
     ("input.id", "empty"): "is empty. Name the column that holds the ids.",
     ("input.text", "empty"): "is empty. Name the column that holds the text.",
+    ("input.keep.as", "missing"): (
+        "is required: write as: pseudonym, or the column's name alone, under which it is published unchanged."
+    ),
     ("mechanism.public", "missing"): (
         "is required: set `public: true` if the embedding, its vocabulary and its index, and all frequencies, "
         "similarities, pairs, classes, n-grams and passages that this section names, were made without the private "
@@ -334,6 +338,7 @@ def make_fault(
         mechanism = str(path.pop(1))
         model = MECHANISM_SECTIONS.get(mechanism)
     where = ".".join(str(part) for part in path)
+    setting = ".".join(part for part in path if isinstance(part, str))  # without positions in lists
     if kind == "extra_forbidden":
         keys = _keys_of(path[1:-1], model) if model else _keys_of(path[:-1], root)
         near = did_you_mean(str(path[-1]), keys)
@@ -341,13 +346,13 @@ def make_fault(
         return Fault(where, "", f"unknown key.{near or f' Allowed here: {allowed}.'}")
     if kind == "missing" or details["input"] in (None, ""):
         kinds = ("empty", kind, "missing")
-        message = next((messages[where, kind] for kind in kinds if (where, kind) in messages), "")
+        message = next((messages[setting, kind] for kind in kinds if (setting, kind) in messages), "")
         if where == "mechanism.epsilon":
             message = _explain_epsilon(mechanism)
         return Fault(
             where, "", message or ("is required." if kind == "missing" else "is empty: fill it in, or remove it.")
         )
-    message = messages.get((where, kind)) or _message(details)
+    message = messages.get((setting, kind)) or _message(details)
     # The value may be a key or a password.
     is_hidden = where.startswith(("key", "input.options", "spark.options"))
     return Fault(where, "" if is_hidden else shown_value(details["input"]), message)
@@ -399,10 +404,16 @@ def _message(details: ErrorDetails) -> str:
 
 def _keys_of(path: Sequence[int | str], model: type[BaseModel]) -> list[str]:
     for part in path:
-        annotation = model.model_fields[str(part)].annotation
-        kinds = (annotation, *get_args(annotation))  # a section that may be left out is a union with None
-        model = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
-    return list(model.model_fields)
+        if isinstance(part, str):  # a number is a position in a list
+            model = _find_model(model.model_fields[part].annotation) or model
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _find_model(kind: Any) -> type[BaseModel] | None:
+    """Find the model in the type of a setting, such as a union with None, or a list."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return kind
+    return next((model for inner in get_args(kind) if (model := _find_model(inner))), None)
 
 
 def _order(where: str) -> int:

@@ -20,6 +20,7 @@ from wordveil.errors import Fault
 from wordveil.input.columns import DEFAULT_MAX_BYTES
 from wordveil.input.source import Source
 from wordveil.privacy.relations import Relation
+from wordveil.records.pseudonyms import Pseudonym
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
 from wordveil.text import choices
@@ -66,7 +67,7 @@ _SINGLE, _SEVERAL = "[one]", "[several]"
 
 def _shape_of(value: Any) -> str:
     """Return which of two shapes a setting has, so that a fault names what is wrong with this one."""
-    return _SEVERAL if isinstance(value, list | tuple | Mapping) else _SINGLE
+    return _SEVERAL if isinstance(value, list | tuple | Mapping | Section) else _SINGLE
 
 
 def one_or_several(single: Any, several: Any) -> Any:
@@ -76,6 +77,19 @@ def one_or_several(single: Any, several: Any) -> Any:
 
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Tokens = Annotated[int, Field(ge=1, lt=2**24)]
+
+
+class PseudonymSection(Section):
+    """Column whose values are published as pseudonyms."""
+
+    column: Name
+    """The column of the input: strings or whole numbers."""
+    form: Literal["pseudonym"] = Field(alias="as")
+    """What is published instead of its values."""
+    name: Name | None = None
+    """The column's name in the output; by default that in the input."""
+    rotate: bool = False
+    """``true``: each epoch of the key has other pseudonyms."""
 
 
 class ColumnsSection(Section):
@@ -91,8 +105,12 @@ class ColumnsSection(Section):
     """The column that says who wrote a record; ledgers add costs up by it. It is published only if ``keep`` names
     it.
     """
-    keep: list[Name] = []
-    """Columns that are published unchanged beside the text. A release follows their changes, at no cost."""
+    keep: list[one_or_several(Name, PseudonymSection)] = []  # type: ignore[valid-type]
+    """Columns that are published beside the text: unchanged if only named. A release follows their changes, at no cost.
+    Written ``{column: customer_id, as: pseudonym}``, a column is published as pseudonyms, by which the release's
+    records of one customer can be joined. ``name`` renames it in the output; with ``rotate: true`` each epoch of the
+    key has other pseudonyms.
+    """
     max_bytes: Annotated[int, Field(ge=1, le=2**30)] = DEFAULT_MAX_BYTES
     """Longer texts (UTF-8 bytes, all text columns of a record together) are refused before any of them is loaded into
     Python.
@@ -101,6 +119,18 @@ class ColumnsSection(Section):
     """The column with the language of each record, as a code such as ``de`` or ``en-GB``. Where it is null or empty,
     the text decides. ``text.other_language`` says what follows. It is published only if ``keep`` names it.
     """
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings as plain values, with pseudonyms apart from the columns that are published unchanged."""
+        kept: list[str | PseudonymSection] = self.keep
+        pseudonyms = tuple(
+            Pseudonym(item.column, item.name or item.column, item.rotate)
+            for item in kept
+            if isinstance(item, PseudonymSection)
+        )
+        plain = [item for item in kept if isinstance(item, str)]
+        return {**self.model_dump(), "keep": plain, "pseudonyms": pseudonyms}
 
 
 class InputSection(ColumnsSection):
@@ -142,7 +172,7 @@ class InputSection(ColumnsSection):
 
     def source(self) -> Source:
         """Return the input as plain values."""
-        return Source(**self.model_dump())
+        return Source(**self.settings)
 
 
 class StreamSection(Section):

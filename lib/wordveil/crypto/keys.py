@@ -62,7 +62,8 @@ class ReleaseKeys:
 
     ``context`` keys the contexts' MAC, ``noise`` the blocks that become noise, ``sampling`` and ``shuffle`` the blocks
     that choose positions and destroy order, ``types`` the values of typed tokens, ``tag`` the content tags, ``layout``
-    the order of an output's rows. All but ``tag`` and ``layout`` belong to the current epoch.
+    the order of an output's rows, ``pseudonym`` and ``rotating_pseudonym`` pseudonyms of columns. All but ``tag``,
+    ``layout`` and ``pseudonym`` belong to the current epoch.
     """
 
     context: Secret
@@ -70,8 +71,10 @@ class ReleaseKeys:
     sampling: Secret
     shuffle: Secret
     types: Secret
+    rotating_pseudonym: Secret
     tag: Secret
     layout: Secret
+    pseudonym: Secret
 
     @property
     def layout_seed(self) -> int:
@@ -122,14 +125,15 @@ class MasterKey:
         return _derive(self._epochs[0], purpose, release)
 
     def for_release(self, release: str, epoch: int | None = None) -> ReleaseKeys:
-        """Derive all subkeys of ``release`` in an epoch, by default the current one; tags' and layout's are the root's.
+        """Derive all subkeys of ``release`` in an epoch, by default the current one; three of them are the root's.
 
         Raises :class:`IndexError` for an epoch that the key does not have.
         """
         chosen = self._epochs[(self.epoch if epoch is None else epoch) - 1]
-        purposes = ("context", "noise", "sampling", "shuffle", "types")
+        purposes = ("context", "noise", "sampling", "shuffle", "types", "rotating_pseudonym")
         current = {name: _derive(chosen, name, release) for name in purposes}
-        return ReleaseKeys(**current, tag=self.subkey("tag", release), layout=self.subkey("layout", release))
+        lasting = {name: self.subkey(name, release) for name in ("tag", "layout", "pseudonym")}
+        return ReleaseKeys(**current, **lasting)
 
     def signing_key(self, release: str) -> Ed25519PrivateKey:
         """Derive the Ed25519 key that signs manifests of ``release``, the same in every epoch."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from wordveil.errors import Fault
 from wordveil.records.paths import parse_path, read_path
+from wordveil.records.pseudonyms import Pseudonym
 from wordveil.records.schema import OUTPUT_FIELDS, RESERVED_COLUMNS
 
 DEFAULT_MAX_BYTES = 16 * 2**20
@@ -23,6 +24,12 @@ class Columns:
     keep: Sequence[str] = ()
     max_bytes: int = DEFAULT_MAX_BYTES
     language: str | None = None
+    pseudonyms: Sequence[Pseudonym] = ()
+
+    @property
+    def kept_names(self) -> tuple[str, ...]:
+        """Names in an output of the columns that are published unchanged, then of those with pseudonyms."""
+        return (*self.keep, *(pseudonym.name for pseudonym in self.pseudonyms))
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -54,6 +61,7 @@ def find_column_faults(source: Columns) -> Iterable[Fault]:
     """List columns that contradict each other, or that the output cannot have."""
     for text in source.texts:
         yield from _text_column_faults(source, text)
+    yield from _pseudonym_faults(source)
     kept = [fold_name(name) for name in source.keep]
     for index, name in enumerate(source.keep):
         if kept[index] == fold_name(source.id):
@@ -63,6 +71,26 @@ def find_column_faults(source: Columns) -> Iterable[Fault]:
     for where, name in (("input.id", source.id), *(("input.keep", name) for name in source.keep)):
         if is_reserved(name):
             yield Fault(where, name, _RESERVED)
+
+
+def _pseudonym_faults(source: Columns) -> Iterable[Fault]:
+    """List pseudonyms of columns that are published or hold texts, and names that the output has or reserves."""
+    texts = {fold_name(part) for name in source.texts for part in (name, read_path(name)[0])}
+    seen = {fold_name(source.id): "the id column", **{fold_name(name): "kept unchanged" for name in source.keep}}
+    names = {*seen, *texts}
+    for pseudonym in source.pseudonyms:
+        folded, name = fold_name(pseudonym.column), fold_name(pseudonym.name)
+        if folded in texts:
+            problem = "is the text column; its pseudonyms would show which texts are equal. Remove it."
+            yield Fault("input.keep", pseudonym.column, problem)
+        elif folded in seen:
+            problem = f"is {seen[folded]}, so that a pseudonym of it hides nothing. Remove one of them."
+            yield Fault("input.keep", pseudonym.column, problem)
+        elif name in names or is_reserved(name):
+            problem = "is the name of another column of the output, in any case. Set another name."
+            yield Fault("input.keep", pseudonym.name, problem)
+        seen[folded] = "a pseudonym already"
+        names.add(name)
 
 
 def _text_column_faults(source: Columns, text: str) -> Iterable[Fault]:

@@ -31,7 +31,10 @@ class Relation(StrEnum):
 
 
 class Exposure(StrEnum):
-    """Exposure of a record in addition to its sanitised words. Kept columns are written ``column:NAME``."""
+    """Exposure of a record in addition to its sanitised words.
+
+    Kept columns are written ``column:NAME``, columns of pseudonyms ``pseudonym:NAME``.
+    """
 
     PRESENCE = "presence"
     """Refusal of the record because of its text, or of another text of its author, and how many each budget refuses."""
@@ -80,3 +83,8 @@ ORDER_EXPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType({"hashed": (), "
 def column_exposure(name: str) -> str:
     """Return the entry of ``exposes`` for a kept column."""
     return f"column:{name}"
+
+
+def pseudonym_exposure(name: str) -> str:
+    """Return the entry of ``exposes`` for a column of pseudonyms: all records with one value are linked."""
+    return f"pseudonym:{name}"

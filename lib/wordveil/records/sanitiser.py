@@ -29,9 +29,10 @@ from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.keep_rate import count_kept_words
 from wordveil.privacy.events import Composition, ReleaseTerms, price
 from wordveil.privacy.guarantees import charge_corpus
-from wordveil.privacy.relations import Relation, column_exposure
+from wordveil.privacy.relations import Relation, column_exposure, pseudonym_exposure
 from wordveil.records.codec import ColumnsCodec, Texts, draw_shown, write_words
 from wordveil.records.columns import ONE_TEXT, TextColumns
+from wordveil.records.pseudonyms import Pseudonym, encode_values, make_pseudonyms
 from wordveil.records.schema import (
     INSPECTED_FIELDS,
     INVALID_ID,
@@ -65,7 +66,8 @@ _PRIVATE = (
 class RecordSettings:
     """Settings of a release, beyond its bundle and keys.
 
-    ``kept``: the columns that are published unchanged, which ``exposes`` lists. ``shown``: the configuration's other
+    ``kept``: the columns that are published unchanged, and ``pseudonyms``: those that are published as pseudonyms, both
+    of which ``exposes`` lists. ``shown``: the configuration's other
     exposures, such as ``gate``. ``internal``: the number of columns that pass unchanged and are never published.
     ``columns``: the text columns, over which the policy's ``n_max`` is the sum. ``max_records``: the most records that
     are ever drawn from weights that the private corpus trained; None for a mechanism made from public data alone.
@@ -79,6 +81,7 @@ class RecordSettings:
     internal: int = 0
     columns: TextColumns = ONE_TEXT
     max_records: int | None = None
+    pseudonyms: tuple[Pseudonym, ...] = ()
 
     @property
     def policy_fingerprint(self) -> str:
@@ -87,8 +90,16 @@ class RecordSettings:
 
     @property
     def exposes(self) -> tuple[str, ...]:
-        """Exposures besides the sanitised words: by policy and configuration, then kept columns, each sorted."""
-        return (*sorted({*self.policy.exposes, *self.shown}), *sorted(column_exposure(name) for name in self.kept))
+        """Exposures besides the sanitised words: by policy and configuration, then columns, each sorted."""
+        columns = sorted(column_exposure(name) for name in self.kept)
+        linking = sorted(pseudonym_exposure(pseudonym.name) for pseudonym in self.pseudonyms)
+        return (*sorted({*self.policy.exposes, *self.shown}), *columns, *linking)
+
+    @property
+    def pseudonym_places(self) -> range:
+        """Positions of the columns of pseudonyms in a batch, after the id and the kept columns."""
+        first = 1 + len(self.kept)
+        return range(first, first + len(self.pseudonyms))
 
     @property
     def relation(self) -> Relation:
@@ -147,12 +158,13 @@ def find_numbers(settings: RecordSettings, bundle: Bundle) -> Int32 | None:
 class RecordSanitiser:
     """Sanitiser of Arrow batches.
 
-    Batches have the columns id, kept and internal columns, :attr:`TextColumns.inputs` (string) and ``__reason``
-    (string), in this order. A record with a ``__reason`` was refused earlier; its texts are null. A ``__reason`` may
-    also be the language that a record names (:data:`wordveil.records.schema.LANGUAGE_MARK`). A null among several texts
-    is an empty text. Each batch becomes one or more output batches with the same records in the same order and the
-    columns id, kept and internal columns, :attr:`TextColumns.output_fields` and :data:`STATISTIC_FIELDS`. ``model``:
-    the policy's n-gram model, if it has one.
+    Batches have the columns id, kept columns, those that become pseudonyms, internal columns,
+    :attr:`TextColumns.inputs` (string) and ``__reason`` (string), in this order. A record with a ``__reason`` was
+    refused earlier; its texts are null. A ``__reason`` may also be the language that a record names
+    (:data:`wordveil.records.schema.LANGUAGE_MARK`). A null among several texts is an empty text. Each batch becomes one
+    or more output batches with the same records in the same order and the columns id, kept columns, pseudonyms,
+    internal columns, :attr:`TextColumns.output_fields` and :data:`STATISTIC_FIELDS`. ``model``: the policy's n-gram
+    model, if it has one.
     """
 
     def __init__(
@@ -177,12 +189,12 @@ class RecordSanitiser:
 
         Raises :class:`ValueError` if the number of columns differs from the settings' columns.
         """
-        expected = len(self._settings.kept) + self._settings.internal + 1 + self._unpassed
+        expected = self._settings.pseudonym_places.stop + self._settings.internal + self._unpassed
         if batch.num_columns != expected:
             raise ValueError(f"Expected {expected} columns, got {batch.num_columns}.")
         for start in range(0, batch.num_rows, self._slice_rows):
             part = batch.slice(start, self._slice_rows)
-            yield self._assemble(part, *self._encode(part))
+            yield self._assemble(self._hide_values(part), *self._encode(part))
 
     def inspect(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Compute reason, or content tag and tokens to be paid (:data:`INSPECTED_FIELDS`), in slices, and draw nothing.
@@ -201,6 +213,14 @@ class RecordSanitiser:
                 pa.array(tokens, pa.int64()).take(spread),
             ]
             yield self._extend(part, columns, INSPECTED_FIELDS)
+
+    def _hide_values(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Replace the values of columns by pseudonyms."""
+        settings = self._settings
+        for place, pseudonym in zip(settings.pseudonym_places, settings.pseudonyms, strict=True):
+            hashes = make_pseudonyms(batch.column(place), pseudonym, self._keys, settings.release)
+            batch = batch.set_column(place, batch.schema.names[place], hashes)
+        return batch
 
     def _encode(self, batch: pa.RecordBatch) -> tuple[NDArray[np.object_], NDArray[np.intp], Texts]:
         """Find why each record is refused (None if it is not), the rows of the accepted ones, and their tokens."""
@@ -329,7 +349,7 @@ def _spread(accepted: NDArray[np.intp], rows: int) -> pa.Array:
 
 def _read_messages(batch: pa.RecordBatch, accepted: NDArray[np.intp], texts: Texts) -> list[bytes]:
     """Collect what the context and the tag of each accepted record cover: its id, and :func:`_content`."""
-    return frame_records(_id_bytes(batch, accepted), _content(texts))
+    return frame_records(encode_values(batch.column(0).take(pa.array(accepted))), _content(texts))
 
 
 def _content(texts: Texts) -> list[Payload]:
@@ -388,11 +408,3 @@ def _is_utf8(value: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _id_bytes(batch: pa.RecordBatch, accepted: NDArray[np.intp]) -> list[bytes]:
-    """Encode the ids of accepted records as bytes, the same for a number and its decimal string."""
-    ids = batch.column(0).take(pa.array(accepted))
-    text = ids if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type) else ids.cast(pa.string())
-    values: list[bytes] = text.cast(pa.binary()).to_pylist()
-    return values

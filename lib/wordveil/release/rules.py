@@ -17,13 +17,14 @@ from operator import attrgetter
 from typing import Any
 
 from wordveil.errors import Fault, did_you_mean, shown_value
-from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation
+from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation, column_exposure, pseudonym_exposure
 from wordveil.release.budgets import Budget
 
 
 def is_exposure(name: str) -> bool:
-    """Return whether ``name`` may be listed in ``exposes``: one of :class:`Exposure`, or ``column:NAME``."""
-    return name in list(Exposure) or (name.startswith("column:") and name != "column:")
+    """Return whether ``name`` may be listed in ``exposes``: one of :class:`Exposure`, or that of a column."""
+    kinds = (column_exposure(""), pseudonym_exposure(""))
+    return name in list(Exposure) or (name.startswith(kinds) and name not in kinds)
 
 
 def output_exposes(
@@ -372,7 +373,8 @@ def find_gate_faults(
         yield Fault(
             "gate.exposes",
             shown_value(name),
-            f"is not something that a release can show. Allowed: {', '.join(Exposure)}, column:NAME.{near}",
+            "is not something that a release can show. Allowed: "
+            f"{', '.join(Exposure)}, column:NAME, pseudonym:NAME.{near}",
         )
     if not unknown:
         for name, problem in _list_failures(rules(), relation, shown):

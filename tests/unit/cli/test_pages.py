@@ -252,6 +252,7 @@ def test_every_term_has_a_meaning():
     assert set(EXPOSURES) == set(Exposure)
     assert set(RELATIONS) == set(Relation)
     assert explain_exposure("column:x") == "The column is published unchanged."
+    assert explain_exposure("pseudonym:x").startswith("Which records have the same value in the column.")
 
 
 def test_a_page_is_written_once_and_for_its_owner(tmp_path: Path):

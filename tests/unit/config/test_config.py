@@ -37,6 +37,7 @@ def base() -> dict[str, Any]:
 
 
 IGNORED = "spark.sql.files.ignoreCorruptFiles"
+WHO = {"column": "who", "as": "pseudonym"}
 TREE = {"name": "tree", "embedding": "demo", "public": True}
 
 
@@ -98,6 +99,14 @@ def load(directory: Path, *overrides: str) -> Config:
         ("input.keep", ["Status", "ds"], "input.keep = Status: is a name that the output reserves, in any case"),
         ("input.id", "Run_ID", "input.id = Run_ID: is a name that the output reserves"),
         ("input.keep", ["ds", "DS"], "input.keep = DS: is listed more than once"),
+        ("input.keep", [{"column": "body", "as": "pseudonym"}, "ds"], "input.keep = body: is the text column; its"),
+        ("input.keep", [{"column": "ticket", "as": "pseudonym"}, "ds"], "input.keep = ticket: is the id column, so"),
+        ("input.keep", ["ds", {"column": "DS", "as": "pseudonym", "name": "x"}], "= DS: is kept unchanged, so that a"),
+        ("input.keep", ["ds", WHO, {**WHO, "name": "x"}], "input.keep = who: is a pseudonym already"),
+        ("input.keep", ["ds", {**WHO, "name": "DS"}], "input.keep = DS: is the name of another column of"),
+        ("input.keep", ["ds", {**WHO, "name": "body"}], "input.keep = body: is the name of another column of"),
+        ("input.keep", ["ds", {**WHO, "name": "status"}], "input.keep = status: is the name of another"),
+        ("input.keep", [{"column": "ds", "as": "pseudonym"}], "output.partition_by = ds: is a column of pseudonyms"),
         ("output.path", "hdfs://name:8020/a/b:c", "output.path = hdfs://name:8020/a/b:c: has a colon"),
         ("ledger", {"path": "03:00/ledger"}, "ledger.path = 03:00/ledger: has a colon"),
         ("input.id", "body", "is also the id column"),
@@ -120,6 +129,19 @@ def test_each_fault_is_named(path, value, words):
     found = faults(changed(path, value))
     assert any(words in fault for fault in found), found
     assert len(found) == 1, found
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ({"column": "who"}, "input.keep.1.as: is required: write as: pseudonym, or the column's name alone"),
+        ({**WHO, "as": "hash"}, "input.keep.1.as = hash: allowed: 'pseudonym'."),
+        ({**WHO, "nam": "x"}, "input.keep.1.nam: unknown key. Did you mean name?"),
+        ({**WHO, "rotate": "yes"}, "input.keep.1.rotate = yes: should be a valid boolean. Write true or false."),
+    ],
+)
+def test_each_fault_of_a_pseudonym_is_named(written, words):
+    assert faults(changed("input.keep", ["ds", written]))[0].startswith(words)
 
 
 def test_annoy_needs_its_settings_and_every_fault_is_told():
@@ -410,6 +432,7 @@ def shuffled(**sections: dict[str, Any]) -> dict[str, Any]:
         ({"output": {"order": "input"}}, "output.order = input: contradicts output.shuffle"),
         ({"output": {"public_only": False}}, "output.public_only = false: must be true with output.shuffle"),
         ({"output": {"shuffle": {"delta": 1e-8}}}, "output.shuffle.epsilon: is required"),
+        ({"input": {"keep": ["ds", WHO]}}, "input.keep = who: must not be a pseudonym with output.shuffle"),
         ({"output": {"shuffle": {"epsilon": 0.5, "delta": 1.0}}}, "output.shuffle.delta = 1.0: should be less than 1"),
         ({"output": {"shuffle": {"epsilon": 5.0, "delta": 1e-8}}}, "is not below 5, the loss of a record's own draws"),
         ({"text": {"refused": "quarantine"}}, "a record that is refused for its text is missing from the table"),

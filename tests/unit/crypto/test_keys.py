@@ -199,8 +199,9 @@ def test_a_later_epoch_changes_the_noise_alone(tmp_path):
     assert after.epoch_fingerprints == tuple(MasterKey(material).fingerprint for material in (MATERIAL, LATER, LATEST))
     assert encode_public_key(after.signing_key("a")) == encode_public_key(before.signing_key("a"))
     old, new, alone = before.for_release("a"), after.for_release("a"), MasterKey(LATEST).for_release("a")
-    assert new.tag == old.tag != alone.tag
-    for name in ("context", "noise", "sampling", "shuffle"):
+    for name in ("tag", "layout", "pseudonym"):
+        assert getattr(new, name) == getattr(old, name) != getattr(alone, name)
+    for name in ("context", "noise", "sampling", "shuffle", "types", "rotating_pseudonym"):
         assert getattr(new, name) == getattr(alone, name) != getattr(old, name)
 
 

@@ -179,6 +179,7 @@ def test_a_gate_is_read_from_the_configuration():
             {"exposes": ["column:ds", "edited", "kept_changed", "withdrawn"]},
             "gate.exposes: the release also shows presence",
         ),
+        ({"exposes": ["pseudonym:"]}, "gate.exposes = pseudonym:: is not something that a release can show."),
         ({"exposes": ["presence"]}, "gate.exposes: the release also shows column:ds, edited, kept_changed, withdrawn"),
         ({"exposes": SHOWN[:-1], "unknown_rate": 0.1}, "gate.exposes: lacks gate, which a gate with private"),
     ],

@@ -9,6 +9,7 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 from wordveil.errors import ConfigError
 from wordveil.input.columns import Columns
+from wordveil.records.pseudonyms import Pseudonym
 from wordveil.spark.input.statistics import _has_statistics
 from wordveil.spark.platform.columns import check_columns
 
@@ -41,6 +42,8 @@ def find_faults(**columns: Any) -> list[str]:
         ({"text": "ratio"}, "input.text = ratio: is of type double. A text must be a string"),
         ({"id": "ratio"}, "input.id = ratio: is of type double. Ids must be strings or whole numbers"),
         ({"keep": ["zzz"]}, "input.keep = zzz: the table has no such column. It has: id, body, day, note, ratio"),
+        ({"pseudonyms": [Pseudonym("ratio", "r")]}, "= ratio: is of type double. What becomes a pseudonym must be"),
+        ({"pseudonyms": [Pseudonym("who", "id2")]}, "input.keep = who: the table has no such column"),
         ({"keep": ["a`b"]}, "input.keep = a`b: Spark cannot quote a backtick in a column's name"),
         ({"author": "meta.writer"}, "input.author = meta.writer: is a field of a struct, which only a text may be."),
         ({"author": "bod"}, "input.author = bod: the table has no such column. Did you mean body?"),
@@ -54,6 +57,7 @@ def test_a_wrong_column_is_named_with_its_fix(columns: dict[str, Any], fault: st
 def test_columns_of_the_right_types_are_no_fault():
     assert find_faults() == []
     assert find_faults(id="note", text="note", author="day") == []
+    assert find_faults(pseudonyms=[Pseudonym("note", "who")]) == []
 
 
 @pytest.mark.parametrize(

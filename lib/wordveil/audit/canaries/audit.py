@@ -26,7 +26,7 @@ from wordveil.mechanisms.base import MechanismArtifact, pure_guarantee
 from wordveil.mechanisms.tables.exponential import Exponential
 from wordveil.mechanisms.tables.mechanism import build_certified, symbol_rows
 from wordveil.neighbours.lists import NeighbourLists
-from wordveil.privacy.relations import Exposure, column_exposure
+from wordveil.privacy.relations import Exposure, column_exposure, pseudonym_exposure
 from wordveil.text.slots import NgramModel
 
 
@@ -238,6 +238,11 @@ def judge_exposures(
         verdict, evidence = Verdict.REFUTED, "it is declared and cannot occur: no documents that differ in it show it."
         if name.startswith(column_exposure("")):
             verdict, evidence = Verdict.HOLDS, "the column is in the output (canary:columns, canary:kept)."
+        elif name.startswith(pseudonym_exposure("")):
+            verdict, evidence = (
+                Verdict.HOLDS,
+                "pseudonyms are in the output, no values (canary:columns, canary:secrets).",
+            )
         elif significant:
             verdict, evidence = Verdict.NOT_REFUTED, f"{significant[0].what}: {significant[0].contrast}."
         elif name in untested or not specific:

@@ -81,7 +81,8 @@ class _Pipeline:
     @property
     def source(self) -> Source:
         """Columns of the input, in a Parquet table of canaries."""
-        columns = {name: getattr(self.given, name) for name in ("id", "text", "keep", "max_bytes", "language")}
+        named = ("id", "text", "keep", "max_bytes", "language", "pseudonyms")
+        columns = {name: getattr(self.given, name) for name in named}
         return Source(**columns, path=f"{self.directory}/none", format="parquet")
 
     def write_input(self, name: str, *, other: bool) -> str:
@@ -198,7 +199,7 @@ def audit_release(
 def _make_claim(settings: RecordSettings, source: Source) -> ReleaseClaim:
     """Make the claim that each row of the output must state and keep."""
     made = (field.name for field in settings.columns.output_fields)
-    return ReleaseClaim(str(settings.relation), settings.exposes, frozenset({source.id, *source.keep, *made}))
+    return ReleaseClaim(str(settings.relation), settings.exposes, frozenset({source.id, *source.kept_names, *made}))
 
 
 def _make_inputs(source: Source, sanitiser: BundleSanitiser, copies: int, seed: int) -> Inputs:
@@ -237,6 +238,8 @@ def _make_table(given: Source, inputs: Inputs, *, other: bool) -> pa.Table:
         columns.setdefault(given.author, list(inputs.secrets))
     if given.language is not None:
         columns.setdefault(given.language, inputs.languages(other=other))
+    for pseudonym in given.pseudonyms:
+        columns.setdefault(pseudonym.column, list(inputs.secrets))
     columns |= dict(TextColumns(given.texts).nest(raw))
     return pa.table({**columns, HIDDEN_COLUMN: list(inputs.secrets)})
 

@@ -77,11 +77,12 @@ def _problems(spark: SparkSession, plan: Any, source: Source, partitions: Collec
             "reads more than the record itself, so that records could enter and leave without a change of theirs. Join "
             f"what it reads into the table, or filter in a view.{_show_view(source)}"
         )
-    texts = {fold_name(part) for name in source.texts for part in (name, read_path(name)[0])}
+    hidden = {fold_name(part) for name in source.texts for part in (name, read_path(name)[0])}
+    hidden |= {fold_name(pseudonym.column) for pseudonym in source.pseudonyms}
     allowed = {name.lower() for name in (source.id, *source.keep, *partitions, MALFORMED_COLUMN)}
     named = [node.name() for node in everything if name_class(node) == "AttributeReference"]
-    # In doubt a name is that of a text, and none of those allowed.
-    others = [name for name in dict.fromkeys(named) if name.lower() not in allowed or fold_name(name) in texts]
+    # In doubt a name is that of a text or of a pseudonym's values, and none of those allowed.
+    others = [name for name in dict.fromkeys(named) if name.lower() not in allowed or fold_name(name) in hidden]
     if others:
         yield (
             f"names {', '.join(others)}. The output shows which records meet the condition, so it may name only the "

@@ -37,8 +37,9 @@ def screen_input(
 ) -> DataFrame:
     """Return the columns id, kept, ``internal``, ``__text`` and ``__reason`` of a table.
 
-    Further text columns are ``__text_1`` and so on. A record that Spark refuses has its reason and no text; the
-    ``__reason`` of any other holds the language that the record names, if there is a column of languages
+    After the kept columns come those that become pseudonyms, under their names in the output. Further text columns are
+    ``__text_1`` and so on. A record that Spark refuses has its reason and no text; the ``__reason`` of any other holds
+    the language that the record names, if there is a column of languages
     (:data:`wordveil.records.schema.LANGUAGE_MARK`). A record has no text if all its text columns are null, and is too
     long if all together are.
 
@@ -57,7 +58,8 @@ def screen_input(
         .when(reduce(or_, (~is_valid_utf8(text) for text in texts)), UNDECODABLE)
     )
     reason = F.coalesce(known, unreadable)
-    passed = [column(name) for name in (columns.id, *columns.keep, *internal)]
+    hidden = (column(pseudonym.column).alias(pseudonym.name) for pseudonym in columns.pseudonyms)
+    passed = [*map(column, (columns.id, *columns.keep)), *hidden, *map(column, internal)]
     readable = [
         F.when(reason.isNull(), text).alias(name) for name, text in zip(text_inputs(len(texts)), texts, strict=True)
     ]

@@ -61,8 +61,9 @@ class Plan:
     in nats without any: of the sample, if lengths are visible. ``runs_left``: the number of further runs that each
     limit lasts at the mean rate so far, if the ledger was read. ``unit``: what a token is: a word, or a whole text.
     ``table``: of a shuffled table the promise, the ``least_rows`` of a group that it takes (None: more than any table
-    has), and the ``epsilon_of_rows`` of ``rows``, if given. ``counted``: with a column of symbols, of so many ``draws``
-    the ``least`` of a symbol that stands out from none in an estimate.
+    has), and the ``epsilon_of_rows`` of ``rows``, if given. ``pseudonyms``: the input's columns that are published as
+    pseudonyms. ``counted``: with a column of symbols, of so many ``draws`` the ``least`` of a symbol that stands out
+    from none in an estimate.
     """
 
     release: str
@@ -96,6 +97,7 @@ class Plan:
     unit: str = DrawnUnit.WORD
     table: dict[str, Any] | None = None
     counted: dict[str, int] | None = None
+    pseudonyms: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -144,13 +146,15 @@ def make_plan(
     priced = price(terms, policy.n_max or 1) if terms else None
     texts = dict(zip(source.texts, text_paths(columns, source), strict=True))
     named = {source.id: (source.id,), **texts}
-    named |= {name: (name,) for name in (source.author, source.language, *source.keep) if name}
+    hidden = tuple(pseudonym.column for pseudonym in source.pseudonyms)
+    named |= {name: (name,) for name in (source.author, source.language, *source.keep, *hidden) if name}
     fields = {name: find_field(columns, path) for name, path in named.items()}
     return Plan(
         release=config.release,
         input=source.name,
         columns={name: field.dataType.simpleString() for name, field in fields.items() if field},
         kept=tuple(source.keep),
+        pseudonyms=hidden,
         mechanism=config.mechanism.name,
         epsilon=config.mechanism.nominal_epsilon,
         bundle=bundle.fingerprint if bundle else None,

@@ -27,6 +27,10 @@ from pyspark.sql.types import (
 from wordveil.errors import ConfigError, Fault, did_you_mean
 from wordveil.input.columns import Columns
 
+_PSEUDONYM = "pseudonym"
+# Values whose bytes are the same on every machine.
+_HASHED = {"input.id": "Ids", _PSEUDONYM: "What becomes a pseudonym"}
+
 
 def column(name: str) -> Column:
     """Return the column of exactly this name, dots and all."""
@@ -99,7 +103,8 @@ def _schema_faults(schema: StructType, columns: Columns, *, lists: bool) -> Iter
     named += [("input.author", columns.author)] if columns.author else []
     named += [("input.language", columns.language)] if columns.language else []
     named += [("input.keep", name) for name in columns.keep]
-    for where, name in named:
+    hidden = [pseudonym.column for pseudonym in columns.pseudonyms]
+    for where, name in [*named, *(("input.keep", name) for name in hidden)]:
         if "`" in name:
             problem = "Spark cannot quote a backtick in a column's name. Rename the column in a view of the input."
             yield Fault(where, name, problem)
@@ -108,7 +113,7 @@ def _schema_faults(schema: StructType, columns: Columns, *, lists: bool) -> Iter
             inside = "is a field of a struct, which only a text may be. Make it a column in a view of the input."
             missing = f"the table has no such column.{_suggest_column(name, schema.names, lists=lists)}"
             yield Fault(where, name, inside if is_inside else missing)
-        elif problem := _type_problem(where, schema[name].dataType):
+        elif problem := _type_problem(_PSEUDONYM if name in hidden else where, schema[name].dataType):
             yield Fault(where, name, problem)
 
 
@@ -154,8 +159,8 @@ def _type_problem(where: str, kind: DataType) -> str:
     shown = kind.simpleString()
     if where == "input.language" and not isinstance(kind, StringType | NullType):
         return f"is of type {shown}. Languages must be strings, such as en. Cast it in a view of the input."
-    if where == "input.id" and not isinstance(kind, (StringType, IntegralType)):
-        return f"is of type {shown}. Ids must be strings or whole numbers. Cast it in a view of the input."
+    if where in _HASHED and not isinstance(kind, (StringType, IntegralType)):
+        return f"is of type {shown}. {_HASHED[where]} must be strings or whole numbers. Cast it in a view of the input."
     try:
         to_arrow_type(kind)
     except PySparkException:

@@ -183,7 +183,7 @@ def _compare_contents(
     if refreshes := columns.keep and state is not None and not once:
         rows = rows.withColumn(KEPT_COLUMN, F.struct(*map(column, columns.keep)))
         passed.append(KEPT_COLUMN)
-    bare = replace(columns, keep=())
+    bare = replace(columns, keep=(), pseudonyms=())
     seen = _inspect_records(screen_input(rows, bare, internal=passed, refused=UNSOUND_COLUMN), inspect)
     if state is None:
         new = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True)}

@@ -20,7 +20,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # noqa: N812
 from pyspark.sql.types import StructType
 
@@ -30,7 +30,7 @@ from wordveil.config.load import Config
 from wordveil.config.schema import ReleaseHome
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
-from wordveil.privacy.relations import Exposure, column_exposure
+from wordveil.privacy.relations import Exposure, column_exposure, pseudonym_exposure
 from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED, SYMBOLS, is_internal
@@ -397,14 +397,14 @@ def _make_public(released: DataFrame, journal: Journal, shown: tuple[str, ...]) 
     return rows.select(*(column(field) for field in rows.columns if not is_internal(field)))
 
 
+def _is_column(exposure: Column) -> Column:
+    return exposure.startswith(column_exposure("")) | exposure.startswith(pseudonym_exposure(""))
+
+
 def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
     """Add ``shown`` to the ``exposes`` of ``rows``, columns last as in the draws."""
     named = F.array_sort(F.array_union("privacy.exposes", F.array(*map(F.lit, shown)).cast("array<string>")))
-    is_column = column_exposure("")
-    parts = F.concat(
-        F.filter(named, lambda name: ~name.startswith(is_column)),
-        F.filter(named, lambda name: name.startswith(is_column)),
-    )
+    parts = F.concat(F.filter(named, lambda name: ~_is_column(name)), F.filter(named, _is_column))
     privacy = F.col("privacy").withField("exposes", parts)
     # Most rows were drawn with it. Spark does not compile the functions above: they took a sixth of a publication.
     has_all = reduce(and_, (F.array_contains("privacy.exposes", name) for name in shown), F.lit(True))

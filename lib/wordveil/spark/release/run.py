@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.assembly.jobs import ReleaseJob, load_release_job
 from wordveil.assembly.run_report import NOTHING, RunReport, make_report
@@ -66,7 +67,9 @@ class ReleaseRunner:
             if last is not None and not full_snapshot and last.reads_as(intent):
                 return self._report(replace(intent, changes="none"), NOTHING, 0.0)
             rows = table.read(intent.version)
-            self.release.create(rows, self.job.source.keep, self.job.settings.columns)
+            hidden = {pseudonym.name: F.lit("") for pseudonym in self.job.source.pseudonyms}
+            columns = rows.withColumns(hidden), self.job.source.kept_names, self.job.settings.columns
+            self.release.create(*columns)
             return self._begin(intent, table)
 
         return self._repeat(run_id, begin)
@@ -212,7 +215,8 @@ class ReleaseRunner:
     def _fixed_terms(self) -> dict[str, str]:
         source = self.job.source
         text = source.texts[0] if len(source.texts) == 1 else source.texts
-        columns = {"id": source.id, "text": text, "author": source.author, "keep": source.keep}
+        kept = [*source.keep, *map(str, source.pseudonyms)]
+        columns = {"id": source.id, "text": text, "author": source.author, "keep": kept}
         if source.language is not None:  # releases that were begun before this setting have no entry
             columns["language"] = source.language
         limit = self.job.settings.max_records

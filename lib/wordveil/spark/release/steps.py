@@ -215,7 +215,7 @@ class RunSteps:
             # At a version: frames kept at the newest one are planned again by Spark once the run has appended its
             # draws.
             earlier = None if self.intent.changes == "all" else draws.read(draws.version())
-            bare = replace(self.job, settings=replace(self.job.settings, kept=(), internal=1))
+            bare = replace(self.job, settings=replace(self.job.settings, kept=(), pseudonyms=(), internal=1))
             withdrawn = self.release.ledger.withdrawn(self.release.name)
             read = self.table, earlier, withdrawn, self.intent, self.columns
             self._known = find_candidates(*read, Inspect(bare), self.release.journal)

@@ -48,7 +48,7 @@ def sanitise(
     run: Run,
     id: str,  # noqa: A002 - the configuration's name
     text: str | Sequence[str],
-    keep: Sequence[str] = (),
+    keep: Sequence[str | Mapping[str, Any]] = (),
     policy: Mapping[str, Any] | TextSection | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
     how: Literal["auto", "path", "archive"] = "auto",
@@ -76,8 +76,9 @@ def sanitise(
     text : str or sequence of str
         The column of texts: strings, or binary values that are read as UTF-8. Or several columns, of which a record
         pays for all together. A dotted name is a field of a struct.
-    keep : sequence of str, default ()
-        Public columns that the result keeps as they are.
+    keep : sequence of str or mapping, default ()
+        Public columns that the result keeps as they are, or as pseudonyms:
+        ``{"column": "customer_id", "as": "pseudonym"}``.
     policy : mapping or TextSection, optional
         The configuration's ``text`` section (``config.text``) or its settings. Left out, the profile ``strict``, which
         needs ``n_max``.
@@ -141,7 +142,7 @@ def sanitise(
     result = sanitise_records(screen_input(frame, columns), job).drop(*STATISTICS)
     if order == "input":
         return result
-    return arrange_rows(result, run.keys.layout_seed, id, kept=columns.keep, counted=frame)
+    return arrange_rows(result, run.keys.layout_seed, id, kept=columns.kept_names, counted=frame)
 
 
 def register(
@@ -245,7 +246,8 @@ def _make_job(
     opened.check_policy(policy, texts.widths)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None
     require_workers(session)
-    settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep), shown, columns=texts)
+    kept, pseudonyms = tuple(columns.keep), tuple(columns.pseudonyms)
+    settings = RecordSettings(run.release, run.run_id, policy, kept, shown, columns=texts, pseudonyms=pseudonyms)
     release_terms(settings, opened)  # refuses what only a ledger can count, before the run is recorded
     run.record(session, opened, policy, columns, texts)
     location, model = distribute(session, opened, how), distribute_model(session, ngrams, how)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from wordveil.assembly.bundles import describe_symbols
 from wordveil.assembly.jobs import find_table_terms, load_materials
@@ -144,7 +144,7 @@ def write_sanitised(
     if output.order == "hashed":
         progress("counting records")
         seed, by = None if output.shuffle else job.keys.layout_seed, output.partition_by
-        rows = arrange_rows(rows, seed, columns.id, kept=columns.keep, partition_by=by, counted=table)
+        rows = arrange_rows(rows, seed, columns.id, kept=columns.kept_names, partition_by=by, counted=table)
     progress("sanitising")
     return _write(rows.drop(columns.id) if output.shuffle else rows, path, output)
 
@@ -167,8 +167,10 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
     passed = records.columns[: -len(unpassed)]
     numbered = records.toDF(*(f"__{number}" for number in range(len(passed))), *unpassed)
     added = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS]))
-    schema = StructType([*numbered.schema.fields[: len(passed)], *added.fields])
-    result = numbered.mapInArrow(wordveil_sanitise, schema)
+    fields = numbered.schema.fields[: len(passed)]
+    for place in job.settings.pseudonym_places:
+        fields[place] = StructField(fields[place].name, StringType())
+    result = numbered.mapInArrow(wordveil_sanitise, StructType([*fields, *added.fields]))
     return result.toDF(*passed, *result.columns[len(passed) :])
 
 
