@@ -18,7 +18,7 @@ from wordveil.spark.release.stream import run_stream
 
 
 class Stream:
-    """A lake whose input comes from a stream."""
+    """A lake whose input comes from a stream, where the text has another name, under which it does not land."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
@@ -26,13 +26,14 @@ class Stream:
 
     def config(self, **stream: Any) -> Any:
         places = {"path": str(self.source), "checkpoint": str(self.checkpoint)}
-        return self.lake.config(input={"changes": "feed"}, stream={**places, **stream})
+        source = {"changes": "feed", "rename": {"content": "body"}}
+        return self.lake.config(input=source, stream={**places, **stream})
 
     def arrive(self, count: int, seed: int) -> None:
         """New records in the source, with ids of their own."""
         table = corpus(count, seed)
         ids = [f"s{seed}-{number}" for number in range(count)]
-        write_delta(table.set_column(0, "id", [ids]), self.source)
+        write_delta(table.set_column(0, "id", [ids]).rename_columns({"body": "content"}), self.source)
 
     def follow(self, **stream: Any) -> list[Night]:
         nights: list[Night] = []
@@ -91,7 +92,7 @@ def test_stream_batch_is_a_night_and_when_it_dies_is_paid_once(stream: Stream, m
 def test_columns_that_a_source_lacks_are_named(stream: Stream):
     lacking = stream.lake.root / "lacking"
     write_delta(corpus(2).drop_columns(["body"]), lacking)
-    with pytest.raises(ConfigError, match=r"input\.text = body: the table has no such column"):
+    with pytest.raises(ConfigError, match=r"input\.rename\.content = body: the table has neither column\."):
         stream.follow(path=str(lacking))
 
 

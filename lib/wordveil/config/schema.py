@@ -7,6 +7,7 @@ location.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,17 @@ def _check_class(name: str) -> str:
     return name
 
 
+_TYPES = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "date", "timestamp")
+
+
+def _check_type(name: str) -> str:
+    if name not in _TYPES and not re.fullmatch(r"decimal\(\d{1,2},\d{1,2}\)", name, re.ASCII):
+        raise PydanticCustomError(
+            "enum", "Input should be {expected}", {"expected": f"{', '.join(_TYPES)}, decimal(P,S)"}
+        )
+    return name
+
+
 TypeName = Annotated[str, AfterValidator(_check_class)]
 ActionName = Annotated[TypeAction, FromValue]
 Name = Annotated[str, StringConstraints(min_length=1)]
@@ -49,6 +61,8 @@ EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(gt=0, le=1)]
 Least = Annotated[int, Field(ge=0)]
+TypeOfColumn = Annotated[str, AfterValidator(_check_type)]
+"""A type of Spark SQL, as errors and ``wordveil plan`` show it."""
 ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 
 
@@ -154,6 +168,14 @@ class InputSection(ColumnsSection):
     columns: Name | None = None
     """The names and types of all columns in Spark SQL, such as ``id BIGINT, body STRING``. Without it JSON is read
     once to find them, and all columns of CSV are strings.
+    """
+    rename: dict[Name, Name] = {}
+    """New names of columns of the table, by their names there, such as ``client_id: customer_id``: all other settings,
+    and the release, know the new ones. So a release goes on after a column was renamed in its input.
+    """
+    cast: dict[Name, TypeOfColumn] = {}
+    """Types of columns, by their new names, such as ``id: int``: values are cast to them, and become null if they do
+    not fit. So a release goes on after a column's type was changed in its input. Texts need none.
     """
     version: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     """The version of a Delta table, or the id of an Iceberg table's snapshot; by default the latest one when the run

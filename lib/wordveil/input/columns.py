@@ -32,6 +32,12 @@ class Columns:
         return (*self.keep, *(pseudonym.name for pseudonym in self.pseudonyms))
 
     @property
+    def columns_read(self) -> tuple[str, ...]:
+        """Names in the input of all columns but the texts."""
+        hidden = (pseudonym.column for pseudonym in self.pseudonyms)
+        return (self.id, *filter(None, (self.author, self.language)), *self.keep, *hidden)
+
+    @property
     def texts(self) -> tuple[str, ...]:
         """Names of the text columns."""
         return (self.text,) if isinstance(self.text, str) else tuple(self.text)

@@ -7,8 +7,9 @@ from datetime import datetime
 from types import MappingProxyType
 
 from wordveil.errors import Fault, did_you_mean, shown_value
-from wordveil.input.columns import find_column_faults
+from wordveil.input.columns import find_column_faults, fold_name
 from wordveil.input.source import PARSED_FORMATS, VERSIONED_FORMATS, Source
+from wordveil.records.paths import read_path
 
 KNOWN = ("parquet", "delta", "iceberg", "orc", "json", "csv", "text", "avro", "jdbc", "xml", "binaryfile")
 """Spark's names of formats, in lower case. Others are possible, by name or class."""
@@ -76,6 +77,7 @@ _REFUSED_ICEBERG = {"branch": _TIME_TRAVEL, "tag": _TIME_TRAVEL}
 def find_source_faults(source: Source) -> Iterator[Fault]:
     """List faults of columns, path, name, version, format and options."""
     yield from find_column_faults(source)
+    yield from _rename_faults(source)
     yield from _format_faults(source)
     named = (source.path is not None) + (source.table is not None)
     if named > 1 or (named == 0 and source.kind in FILE_FORMATS):
@@ -106,6 +108,28 @@ def find_source_faults(source: Source) -> Iterator[Fault]:
         except ValueError:
             problem = 'is not a date or time. Write "2026-11-20 03:00:00", in quotes.'
             yield Fault("input.timestamp", shown_value(source.timestamp), problem)
+
+
+def _rename_faults(source: Source) -> Iterator[Fault]:
+    """List columns that are renamed to nothing new or to one name, and new names and types that no setting uses."""
+    named = {*source.columns_read, *(read_path(text)[0] for text in source.texts)}
+    seen: dict[str, str] = {}
+    for old, new in source.rename.items():
+        where, folded = f"input.rename.{old}", fold_name(new)
+        if folded == fold_name(old):
+            yield Fault(where, new, "is the column's own name. Remove it.")
+        elif folded in seen:
+            yield Fault(where, new, f"is the new name of {seen[folded]}, too. Keep one of them.")
+        elif new not in named and source.where is None:
+            problem = (
+                f"is a name that no setting of input has.{did_you_mean(new, named)} Name the column by its new name."
+            )
+            yield Fault(where, new, problem)
+        seen[folded] = old
+    for name, kind in source.cast.items():
+        if name not in source.columns_read:
+            problem = "is the type of a column that no setting of input has, or of a text, which needs none. Remove it."
+            yield Fault(f"input.cast.{name}", kind, problem)
 
 
 def _format_faults(source: Source) -> Iterator[Fault]:

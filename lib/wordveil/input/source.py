@@ -31,6 +31,8 @@ class Source(Columns):
     options: Mapping[str, str] = field(default_factory=dict)
     options_env: Mapping[str, str] = field(default_factory=dict)
     columns: str | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+    cast: Mapping[str, str] = field(default_factory=dict)
     version: int | None = None
     timestamp: str | None = None
     where: str | None = None
@@ -45,6 +47,12 @@ class Source(Columns):
     def name(self) -> str:
         """Path or name of the table, or the source's format."""
         return self.table or self.path or self.format or ""
+
+    @property
+    def known_texts(self) -> tuple[str, ...]:
+        """Names of the text columns, and those that they have in the table."""
+        old_names = {new: old for old, new in self.rename.items()}
+        return (*self.texts, *(old_names.get(path[0], path[0]) for path in self.text_paths))
 
     @property
     def shown(self) -> tuple[str, ...]:

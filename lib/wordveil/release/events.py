@@ -53,7 +53,8 @@ class Intent:
     release. ``budgets``, ``max_bytes``: what decides, besides the policy, which records are refused. ``retried``:
     budgets or max_bytes differ from the last run over the slice. ``anew``: the release had other tables before, which
     were given up: the ledger then has draws that are not in its table of draws. ``null_id_count``: the number of
-    records without an id in the reports of earlier runs over the slice.
+    records without an id in the reports of earlier runs over the slice. ``renamed``: new names of the input's columns,
+    by their own. ``cast``: the types to which columns were cast.
     """
 
     run_id: str
@@ -73,11 +74,18 @@ class Intent:
     retried: bool = False
     anew: bool = False
     null_id_count: int = 0
+    renamed: dict[str, str] = field(default_factory=dict)
+    cast: dict[str, str] = field(default_factory=dict)
 
     @property
     def slice(self) -> str:
         """Description of the slice that the run reads: equal texts for equal slices."""
         return json.dumps([self.source, self.where, self.params], sort_keys=True)
+
+    @property
+    def feed_range(self) -> tuple[int, int]:
+        """First and last version whose changes a run by feed reads; without a new one, the last version alone."""
+        return min(self.since + 1, self.version), self.version
 
     @property
     def draws_once(self) -> bool:

@@ -86,7 +86,8 @@ class Manifest:
     the document, without budgets. ``tables``: of a shuffled release, what each addition of rows is for each of its
     records; otherwise empty, and absent from the document. ``kept_changed``: the number of ``records`` with another
     kept column than in the publication before, whose text was not drawn since; None, and absent from the document,
-    unless ``exposes`` names it.
+    unless ``exposes`` names it. ``renamed``: the table's columns that have other names in the corpus, by these, as the
+    last run read them; None, and absent from the document, without any.
 
     Raises :class:`ValueError` if something must not be published, cannot be signed, or names a file outside the table.
     """
@@ -116,6 +117,7 @@ class Manifest:
     refused: Mapping[str, int] | None = None
     tables: tuple[TablePrivacy, ...] = ()
     kept_changed: int | None = None
+    renamed: Mapping[str, str] | None = None
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
@@ -125,14 +127,7 @@ class Manifest:
             raise ValueError("Expected no value of a private rule: it is a function of original texts.")
         if private and Exposure.GATE not in self.exposes:
             raise ValueError("Expected exposes to name gate: the gate has private rules.")
-        if (self.kept_changed is not None) != (Exposure.KEPT_CHANGED in self.exposes):
-            raise ValueError("Expected kept_changed exactly if exposes names it.")
-        if self.kept_changed is not None:
-            most = self.snapshot.records if self.publication > 1 else 0
-            if type(self.kept_changed) is not int or not 0 <= self.kept_changed <= most:
-                raise ValueError(f"Expected kept_changed={self.kept_changed!r} in [0, {most}].")
-        if any(name not in BUDGET_REASONS or count < 1 for name, count in (self.refused or {}).items()):
-            raise ValueError("Expected numbers of at least 1 by the reasons of budgets in refused.")
+        self._check_counts()
         paths = [file.path for file in self.snapshot.files]
         if len(set(paths)) < len(paths):
             raise ValueError("Expected each file once.")
@@ -144,10 +139,20 @@ class Manifest:
                     f"Expected bytes of at least 0 and a SHA-256 of 64 hexadecimal digits for {file.path}."
                 )
 
+    def _check_counts(self) -> None:
+        if (self.kept_changed is not None) != (Exposure.KEPT_CHANGED in self.exposes):
+            raise ValueError("Expected kept_changed exactly if exposes names it.")
+        if self.kept_changed is not None:
+            most = self.snapshot.records if self.publication > 1 else 0
+            if type(self.kept_changed) is not int or not 0 <= self.kept_changed <= most:
+                raise ValueError(f"Expected kept_changed={self.kept_changed!r} in [0, {most}].")
+        if any(name not in BUDGET_REASONS or count < 1 for name, count in (self.refused or {}).items()):
+            raise ValueError("Expected numbers of at least 1 by the reasons of budgets in refused.")
+
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain values for JSON: text, whole numbers, None, lists and mappings of these."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("writers", "symbols", "refused", "kept_changed"):
+        for name in ("writers", "symbols", "refused", "kept_changed", "renamed"):
             if values[name] is None:
                 del values[name]
         values["tables"] = [asdict(added) for added in self.tables]

@@ -107,6 +107,21 @@ def load(directory: Path, *overrides: str) -> Config:
         ("input.keep", ["ds", {**WHO, "name": "body"}], "input.keep = body: is the name of another column of"),
         ("input.keep", ["ds", {**WHO, "name": "status"}], "input.keep = status: is the name of another"),
         ("input.keep", [{"column": "ds", "as": "pseudonym"}], "output.partition_by = ds: is a column of pseudonyms"),
+        (
+            "input.rename",
+            {"a": "ticket", "b": "TICKET"},
+            "input.rename.b = TICKET: is the new name of a, too. Keep one",
+        ),
+        (
+            "input.rename",
+            {"a": "tiket"},
+            "input.rename.a = tiket: is a name that no setting of input has. Did you mean",
+        ),
+        (
+            "input.cast",
+            {"tiket": "int"},
+            "input.cast.tiket = int: is the type of a column that no setting of input has",
+        ),
         ("output.path", "hdfs://name:8020/a/b:c", "output.path = hdfs://name:8020/a/b:c: has a colon"),
         ("ledger", {"path": "03:00/ledger"}, "ledger.path = 03:00/ledger: has a colon"),
         ("input.id", "body", "is also the id column"),

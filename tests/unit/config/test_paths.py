@@ -24,6 +24,7 @@ NO_PATHS = {
     *("input.text", "text.n_max", "text.types"),
     *("evaluation.author", "evaluation.label", "evaluation.encoder", "mechanism.encoder"),
     *("input.id", "input.author", "input.keep", "input.table", "input.timestamp", "input.where", "input.format"),
+    *("input.rename", "input.cast"),
     *("input.options", "input.options_env", "input.columns", "input.language"),
     "stream.table",
     *("output.public_table", "output.partition_by", "key.env", "text.stop_word_list", "text.language"),

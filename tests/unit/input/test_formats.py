@@ -178,6 +178,34 @@ def test_text_columns_that_contradict_each_other(text, n_max, keep, where, said)
     assert said in find_faults(given)[where]
 
 
+@pytest.mark.parametrize(
+    ("changes", "where", "said"),
+    [
+        ({"rename": {"ticket": "Ticket"}, "id": "Ticket"}, "rename.ticket", "is the column's own name. Remove it."),
+        ({"rename": {"a": "id", "b": "ID"}}, "rename.b", "is the new name of a, too. Keep one of them."),
+        ({"rename": {"a": "bodi"}}, "rename.a", "is a name that no setting of input has. Did you mean body?"),
+        ({"cast": {"idd": "int"}}, "cast.idd", "is the type of a column that no setting of input has"),
+        ({"cast": {"body": "string"}}, "cast.body", "or of a text, which needs none. Remove it."),
+        ({"cast": {"id": "varchar(3)"}}, "cast.id", "allowed: string, tinyint, smallint"),
+    ],
+)
+def test_new_names_and_types_that_mean_nothing(changes, where, said):
+    assert said in faults(**changes)[f"input.{where}"]
+
+
+def test_new_names_and_types_of_columns_are_taken():
+    columns = {
+        "id": "id",
+        "text": ["mail.body", "note"],
+        "author": "who",
+        "keep": [{"column": "shop", "as": "pseudonym"}],
+    }
+    rename = {f"old_{name}": name for name in ("id", "mail", "note", "who", "shop")}
+    cast = {"id": "bigint", "shop": "string", "who": "decimal(10,2)"}
+    config = parse(settings(**columns, rename=rename, cast=cast))
+    assert (config.source.rename, config.source.cast) == (rename, cast)
+
+
 def test_a_record_costs_the_sum_of_its_columns():
     given = settings(text=["subject", "message.body"])
     assert parse(given).policy.n_max == 16

@@ -9,9 +9,10 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 from wordveil.errors import ConfigError
 from wordveil.input.columns import Columns
+from wordveil.input.source import Source
 from wordveil.records.pseudonyms import Pseudonym
 from wordveil.spark.input.statistics import _has_statistics
-from wordveil.spark.platform.columns import check_columns
+from wordveil.spark.platform.columns import check_columns, rename_columns
 
 SCHEMA = (
     StructType()
@@ -52,6 +53,39 @@ def find_faults(**columns: Any) -> list[str]:
 def test_a_wrong_column_is_named_with_its_fix(columns: dict[str, Any], fault: str):
     (found,) = find_faults(**columns)
     assert fault in found
+
+
+@pytest.mark.parametrize(
+    ("rename", "names"),
+    [
+        ({"id": "key", "day": "ds"}, ["key", "body", "ds"]),
+        ({"id": "body", "body": "id"}, ["body", "id", "day"]),
+        ({"customer": "day"}, ["id", "body", "day"]),
+    ],
+)
+def test_columns_are_renamed_unless_the_table_has_the_new_name(rename: dict[str, str], names: list[str]):
+    """A version from before the column was renamed has the name that all settings have."""
+    assert rename_columns(["id", "body", "day"], rename, "corpus") == names
+
+
+@pytest.mark.parametrize(
+    ("rename", "fault"),
+    [
+        ({"bodi": "text"}, "input.rename.bodi = text: the table has neither column. Did you mean body?"),
+        ({"day": "NOTE"}, "input.rename.day = NOTE: is a column of the table, too. Remove this entry to read that one"),
+        ({"id": "body", "day": "id"}, "input.rename.id = body: is a column of the table, too."),
+    ],
+)
+def test_a_column_that_cannot_be_renamed_is_named(rename: dict[str, str], fault: str):
+    with pytest.raises(ConfigError) as error:
+        rename_columns(["id", "body", "day", "note"], rename, "corpus")
+    (found,) = map(str, error.value.faults)
+    assert found.startswith(fault)
+
+
+def test_statistics_are_looked_for_under_both_names_of_a_text():
+    source = Source(id="id", text=["message.body", "subject"], rename={"mail": "message", "key": "id"})
+    assert source.known_texts == ("message.body", "subject", "mail", "subject")
 
 
 def test_columns_of_the_right_types_are_no_fault():

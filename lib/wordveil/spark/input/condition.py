@@ -6,7 +6,7 @@ The output shows which records meet it, so it may name only public columns: id, 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -88,21 +88,21 @@ def _problems(spark: SparkSession, plan: Any, source: Source, partitions: Collec
             f"names {', '.join(others)}. The output shows which records meet the condition, so it may name only the "
             f"id, kept columns and partition columns. Filter by others in a view.{_show_view(source)}"
         )
-    for name, kind in dict.fromkeys(_find_misordered(plan)):
+    for name, kind in dict.fromkeys(_find_misordered(plan, source.rename)):
         yield (
             f"compares {name} as text, in which 10 comes before 9, and 01 is not 1: values of directories are strings. "
             f"Write cast({name} AS {kind}) in its place, or the value as the directories have it."
         )
 
 
-def _find_misordered(plan: Any) -> Iterator[tuple[str, str]]:
+def _find_misordered(plan: Any, rename: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Find columns of directories that are compared as texts but hold only numbers or dates, with those types.
 
     A column counts if texts have another order than its values, or if no directory has the compared spelling.
     """
     everything = [*_walk(plan.condition())]
     compared = [node for node in everything if name_class(node) in _COMPARED and _is_string(node.children().head())]
-    values = _find_values(plan) if compared else {}
+    values = _find_values(plan, rename) if compared else {}
     for comparison in compared:
         is_ordered, nodes = name_class(comparison) in _ORDER, [*_walk(comparison)]
         direct = [node.name() for node in list_items(comparison.children()) if name_class(node) == "AttributeReference"]
@@ -145,14 +145,14 @@ def _read(value: str, kind: str) -> Any:
     return Decimal(number[1]) if (number := _NUMBER.fullmatch(value)) else None
 
 
-def _find_values(plan: Any) -> dict[str, set[str]]:
+def _find_values(plan: Any, rename: Mapping[str, str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     indexes = [relation.location() for relation in find_relations(plan)]
     for spec in (index.partitionSpec() for index in indexes if name_class(index) == "InMemoryFileIndex"):
         rows = [partition.values() for partition in list_items(spec.partitions())]
         for place, field in enumerate(spec.partitionColumns().fields()):
             if _is_string(field):
-                found[fold_name(field.name())] = {
+                found[fold_name(rename.get(field.name(), field.name()))] = {
                     str(row.getUTF8String(place)) for row in rows if not row.isNullAt(place)
                 }
     return found

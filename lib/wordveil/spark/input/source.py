@@ -35,16 +35,20 @@ from wordveil.spark.input.table_versions import (
     version_errors,
     wrong_version,
 )
-from wordveil.spark.platform.columns import check_columns
+from wordveil.spark.platform.columns import check_columns, rename_columns
 from wordveil.spark.platform.delta import CHANGE_FEED, read_delta_files, read_delta_version, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.iceberg import find_iceberg_path
-from wordveil.spark.platform.versions import file_path
+from wordveil.spark.platform.versions import file_path, parse_schema, try_cast
 
 _LOGGER = logging.getLogger(__name__)
 FILE_COLUMN = "__wordveil_file"
 """Column of :meth:`InputTable.read_with_files`."""
+COMPARE_ONCE = (
+    "Compare contents once with --set input.changes=scan; add --full-snapshot if the table holds the whole corpus. "
+    "What was drawn is found again, and not charged."
+)
 _TABLE_NAMES = {"delta": "Delta", "iceberg": "Iceberg"}
 _FORMAT_NAMES = {**_TABLE_NAMES, "parquet": "Parquet", "csv": "CSV", "json": "JSON", "orc": "ORC"}
 # Delta's parser drops the parameters of a query that Spark binds while it parses. Those that the analyser binds stay.
@@ -106,10 +110,27 @@ class InputTable:
         return self._filter(frame)
 
     def _check(self, frame: DataFrame) -> None:
-        where = f"{self.source.setting} {self.source.name}"
-        # The first line of a CSV file may be a record after all. No message quotes it.
-        lists = not has_header(self.source) or self.source.columns is not None
-        check_columns(frame.drop(MALFORMED_COLUMN).schema, self.source, where, lists=lists)
+        schema = frame.drop(MALFORMED_COLUMN).schema
+        check_columns(schema, self.source, self._where, lists=self._lists, may_rename=True)
+
+    @property
+    def _where(self) -> str:
+        return f"{self.source.setting} {self.source.name}"
+
+    @property
+    def _lists(self) -> bool:
+        """True if messages may list columns. The first line of a CSV file may be a record after all."""
+        return not has_header(self.source) or self.source.columns is not None
+
+    def _adapt(self, frame: DataFrame) -> DataFrame:
+        """Give the columns of a table the names and types that the settings know."""
+        if self.source.rename:
+            frame = frame.toDF(*rename_columns(frame.columns, self.source.rename, self._where, lists=self._lists))
+        # A column that is missing is named by the check of all columns.
+        for name, kind in self.source.cast.items():
+            if name in frame.columns and frame.schema[name].dataType.simpleString() != kind:
+                frame = frame.withColumn(name, try_cast(name, parse_schema(f"x {kind}")["x"].dataType))
+        return frame
 
     def read_with_files(self, names: Collection[str] | None = None) -> DataFrame:
         """Read the records with their files in :data:`FILE_COLUMN`, opening only the files ``names`` if given.
@@ -130,7 +151,7 @@ class InputTable:
         both = {*names, *(re.sub("^file:/(?!/)", "file:///", name) for name in names)}
         if (snapshot := find_snapshot(frame)) is not None:
             with suppress(Py4JError):  # another version of Delta also opens the other files, and the filter drops them
-                frame = read_delta_files(self.spark, snapshot.deltaLog(), int(snapshot.version()), names)
+                frame = self._adapt(read_delta_files(self.spark, snapshot.deltaLog(), int(snapshot.version()), names))
         path = file_path(frame)
         return frame.where(path.isin(*both)).withColumn(FILE_COLUMN, path)
 
@@ -155,11 +176,11 @@ class InputTable:
         if table is not None:
             frame = self._load_table(table, options)
             check_scans(frame, "input.table", table)
-            return frame
+            return self._adapt(frame)
         frame = read_source(self.spark, self.source, self.columns, options)
         if self.source.kind not in OPENED_FORMATS:
             check_scans(frame, "input.format", self.source.reader)
-        return frame
+        return self._adapt(frame)
 
     def _load_table(self, name: str, options: Mapping[str, str]) -> DataFrame:
         try:
@@ -202,12 +223,13 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
         table = InputTable(spark, source, params, columns=find_columns(spark, source))
         frame = table._load({})  # noqa: SLF001
         refresh_table(frame)
-        table = replace(table, partitions=list_partitions(frame))
+        partitions = (source.rename.get(name, name) for name in list_partitions(frame))
+        table = replace(table, partitions=frozenset(partitions))
         version = find_version(table._load(options) if options else frame, source)  # noqa: SLF001
     shown = "without versions" if version is None else f"version {version.number}"
     _LOGGER.debug("opened input %s (%s), %s", source.name, source.kind, shown)
     if version is not None:
-        require_hidden_texts(frame, source.texts, source.setting, source.name)
+        require_hidden_texts(frame, source.known_texts, source.setting, source.name)
         if source.changes == "feed" and not version.is_delta:
             raise ConfigError("configuration", [Fault("input.changes", source.changes, NO_FEED)])
         return replace(table, latest_version=version.number, table_id=version.table_id, is_delta=version.is_delta)
@@ -273,13 +295,19 @@ def _feed_errors(source: Source, first: int, last: int) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        if error_condition(error) != "DELTA_MISSING_CHANGE_DATA":
+        condition = error_condition(error)
+        if condition.startswith("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE"):
+            raise InputError(
+                f"{source.setting} = {source.name}: Delta does not read its change data feed from version {first} to "
+                f"{last}, between which columns were renamed or dropped. {COMPARE_ONCE}"
+            ) from None
+        if condition != "DELTA_MISSING_CHANGE_DATA":
             raise
         name = source.table or f"delta.`{source.path}`"
         raise InputError(
             f"{source.setting} = {source.name}: its change data feed ({CHANGE_FEED}) was off in some of the versions "
             f"{first} to {last}. Switch it on with ALTER TABLE {name} SET TBLPROPERTIES ({CHANGE_FEED} = true). It "
-            "holds changes from then on; earlier ones need the complete table."
+            f"holds changes from then on. {COMPARE_ONCE}"
         ) from None
 
 

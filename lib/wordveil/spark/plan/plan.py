@@ -146,15 +146,14 @@ def make_plan(
     priced = price(terms, policy.n_max or 1) if terms else None
     texts = dict(zip(source.texts, text_paths(columns, source), strict=True))
     named = {source.id: (source.id,), **texts}
-    hidden = tuple(pseudonym.column for pseudonym in source.pseudonyms)
-    named |= {name: (name,) for name in (source.author, source.language, *source.keep, *hidden) if name}
+    named |= {name: (name,) for name in source.columns_read}
     fields = {name: find_field(columns, path) for name, path in named.items()}
     return Plan(
         release=config.release,
         input=source.name,
         columns={name: field.dataType.simpleString() for name, field in fields.items() if field},
         kept=tuple(source.keep),
-        pseudonyms=hidden,
+        pseudonyms=tuple(pseudonym.column for pseudonym in source.pseudonyms),
         mechanism=config.mechanism.name,
         epsilon=config.mechanism.nominal_epsilon,
         bundle=bundle.fingerprint if bundle else None,
@@ -262,14 +261,16 @@ def find_trials_once(policy: TextPolicy, find: FindBundle) -> FindTrials:
 
 def _read_schema(source: Source, spark: SparkSection) -> StructType | None:
     """Read the input's schema, checked, if that is possible without Spark."""
-    if source.path is None or source.kind not in ("parquet", "delta") or source.options or source.columns:
+    if source.path is None or source.kind not in ("parquet", "delta"):
+        return None
+    if source.options or source.columns or source.rename or source.cast:
         return None
     if (source.version, source.timestamp, source.where) != (None, None, None):
         return None
     local = read_local_schema(source.path, spark, delta=source.kind == "delta")
     if local is None:
         return None
-    check_columns(local.schema, source, f"{source.setting} {source.name}")
+    check_columns(local.schema, source, f"{source.setting} {source.name}", may_rename=True)
     return local.schema
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column
@@ -25,9 +25,10 @@ from pyspark.sql.types import (
 )
 
 from wordveil.errors import ConfigError, Fault, did_you_mean
-from wordveil.input.columns import Columns
+from wordveil.input.columns import Columns, fold_name
 
 _PSEUDONYM = "pseudonym"
+_RENAMED = "If it was renamed in the table, set input.rename: {{NEW: {name}}}."
 # Values whose bytes are the same on every machine.
 _HASHED = {"input.id": "Ids", _PSEUDONYM: "What becomes a pseudonym"}
 
@@ -83,20 +84,44 @@ def find_field(schema: StructType, path: Sequence[str]) -> StructField | None:
     return field
 
 
-def check_columns(schema: StructType, columns: Columns, source: str, *, lists: bool = True) -> None:
+def rename_columns(names: Sequence[str], rename: Mapping[str, str], source: str, *, lists: bool = True) -> list[str]:
+    """Return the ``names`` of a table's columns, with the new ones of ``rename``, by old name.
+
+    A table that has the new name alone stays as it is: a version from before the column was renamed, or where a stream
+    lands. Raises :class:`ConfigError` if it has neither name or both. ``lists``: as in :func:`check_columns`.
+    """
+    others = {fold_name(name) for name in names if name not in rename}
+    faults = []
+    for old, new in rename.items():
+        if old in names and fold_name(new) in others:
+            problem = "is a column of the table, too. Remove this entry to read that one, or drop it from the table."
+            faults.append(Fault(f"input.rename.{old}", new, problem))
+        elif old not in names and new not in names:
+            problem = f"the table has neither column.{_suggest_column(old, [*names], lists=lists)}"
+            faults.append(Fault(f"input.rename.{old}", new, problem))
+    if faults:
+        raise ConfigError(source, faults)
+    return [rename.get(name, name) for name in names]
+
+
+def check_columns(
+    schema: StructType, columns: Columns, source: str, *, lists: bool = True, may_rename: bool = False
+) -> None:
     """Raise :class:`ConfigError` unless the table has the columns, with types that they may have.
 
     ``lists``: faults list the table's columns, which they must not if the first line of a CSV file may be a record.
+    ``may_rename``: the configuration can rename a column.
     """
-    if faults := list(_schema_faults(schema, columns, lists=lists)):
+    if faults := list(_schema_faults(schema, columns, lists=lists, may_rename=may_rename)):
         raise ConfigError(source, faults)
 
 
-def _schema_faults(schema: StructType, columns: Columns, *, lists: bool) -> Iterable[Fault]:
+def _schema_faults(schema: StructType, columns: Columns, *, lists: bool, may_rename: bool) -> Iterable[Fault]:
     for name, path in zip(columns.texts, text_paths(schema, columns), strict=True):
         field = find_field(schema, path)
         if field is None:
-            yield Fault("input.text", name, _missing_text(schema, path, lists=lists))
+            hint = _RENAMED.format(name=path[0]) if may_rename and path[0] not in schema.names else ""
+            yield Fault("input.text", name, _missing_text(schema, path, lists=lists), hint)
         elif problem := _text_problem(field.dataType):
             yield Fault("input.text", name, problem)
     named = [("input.id", columns.id)]
@@ -112,7 +137,8 @@ def _schema_faults(schema: StructType, columns: Columns, *, lists: bool) -> Iter
             is_inside = find_field(schema, name.split(".")) is not None
             inside = "is a field of a struct, which only a text may be. Make it a column in a view of the input."
             missing = f"the table has no such column.{_suggest_column(name, schema.names, lists=lists)}"
-            yield Fault(where, name, inside if is_inside else missing)
+            hint = _RENAMED.format(name=name) if may_rename and not is_inside else ""
+            yield Fault(where, name, inside if is_inside else missing, hint)
         elif problem := _type_problem(_PSEUDONYM if name in hidden else where, schema[name].dataType):
             yield Fault(where, name, problem)
 

@@ -241,9 +241,8 @@ def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, columns: Co
     written to scratch: images are counted by their ids and versions, and the rows fetched afterwards.
     """
     # Without a new version of the input, only what was refused is read again.
-    first, is_new = min(intent.since + 1, intent.version), F.lit(intent.since < intent.version)
-    name = columns.id
-    feed = source.changes(first, intent.version).where(is_new)
+    name, is_new = columns.id, F.lit(intent.since < intent.version)
+    feed = source.changes(*intent.feed_range).where(is_new)
     fields = [column(field) for field in feed.columns if field not in _FEED_COLUMNS]
     named = _count_images(feed, name).persist()
     nameless = F.sum(F.when(F.col("__id").isNull(), F.col("__more")))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -160,7 +160,7 @@ def publish_release(
             )
         columns = [field["name"] for field in made.snapshot.schema["fields"]]
         manifest = Manifest(
-            **_describe_release(release, facts, gate, last, settings, key, shown),
+            **_describe_release(release, facts, gate, last, settings, key, shown, columns),
             release=name,
             publication=publication,
             public_version=made.version,
@@ -501,10 +501,11 @@ def _describe_release(
     settings: RecordSettings,
     key: MasterKey,
     shown: tuple[str, ...],
+    columns: Collection[str],
 ) -> dict[str, Any]:
     """Describe the released draws, from ``facts``, and how they were made, for the manifest.
 
-    ``last``: the publication before, if there is one.
+    ``last``: the publication before, if there is one. ``columns``: those of the public table.
     """
     journal, version = release.journal, int(gate.body["draws_version"])
     first = journal.intents()[0]
@@ -523,6 +524,7 @@ def _describe_release(
         "exposes": exposes,
         "input": read.source_id,
         "input_version": read.version,
+        "renamed": {old: new for old, new in read.renamed.items() if new in columns} or None,
         "n_max": settings.policy.n_max,
         "kept_changed": _count_kept_changed(release, version, last, settings.kept) if refreshes else None,
         "gate": gate_entries(GateResult.from_dict(gate.body)),

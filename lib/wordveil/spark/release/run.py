@@ -27,7 +27,7 @@ from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, SHUFFLED, Intent, RunTerms
-from wordveil.spark.input.source import InputTable, open_input
+from wordveil.spark.input.source import COMPARE_ONCE, InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.versions import from_arrow
@@ -67,6 +67,8 @@ class ReleaseRunner:
             if last is not None and not full_snapshot and last.reads_as(intent):
                 return self._report(replace(intent, changes="none"), NOTHING, 0.0)
             rows = table.read(intent.version)
+            if intent.changes == "feed":  # a run that has begun could not be finished without it
+                table.changes(*intent.feed_range)
             hidden = {pseudonym.name: F.lit("") for pseudonym in self.job.source.pseudonyms}
             columns = rows.withColumns(hidden), self.job.source.kept_names, self.job.settings.columns
             self.release.create(*columns)
@@ -251,6 +253,8 @@ class ReleaseRunner:
             version=-1 if table.latest_version is None else table.latest_version,
             where=source.where or "",
             params=dict(self.params),
+            renamed=dict(source.rename),
+            cast=dict(source.cast),
             full_snapshot=full_snapshot,
             budgets=asdict(budget) if budget else None,
             max_bytes=source.max_bytes,
@@ -282,13 +286,12 @@ def require_feed(last: Intent, intent: Intent) -> None:
     if last.source_id != intent.source_id:
         raise ReleaseError(
             f"input {intent.source}: is not the table that the release has read so far, so its change feed does not "
-            "say what changed since. Compare contents once with --set input.changes=scan; add --full-snapshot if the "
-            "table holds the whole corpus."
+            f"say what changed since. {COMPARE_ONCE}"
         )
     if intent.version < last.version:
         raise ReleaseError(
             f"input {intent.source}: is at version {intent.version}, and the release has read version {last.version}. "
-            "A change feed cannot be read backwards. Compare contents with --set input.changes=scan."
+            f"A change feed cannot be read backwards. {COMPARE_ONCE}"
         )
 
 

@@ -31,7 +31,7 @@ from wordveil.neighbours.blocks import BuildContext
 from wordveil.release.layout import DELTA_LOG
 from wordveil.spark.input.statistics import require_hidden_texts
 from wordveil.spark.input.table_versions import find_snapshot
-from wordveil.spark.platform.columns import check_columns, column
+from wordveil.spark.platform.columns import check_columns, column, rename_columns
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
 from wordveil.spark.platform.filesystem import Files
@@ -73,9 +73,10 @@ def run_stream(
     )  # faults of bundle, key and budgets stop the stream before a row lands
     spark = session()
     source = _read_source(spark, stream)
+    source = source.toDF(*rename_columns(source.columns, config.source.rename, "the stream's source"))
     check_columns(source.schema, config.source, "the stream's source")
     setting = "stream.table" if stream.table else "stream.path"
-    require_hidden_texts(_read_table(spark, stream), config.source.texts, setting, stream.name)
+    require_hidden_texts(_read_table(spark, stream), config.source.known_texts, setting, stream.name)
     batches = _Batches(
         id=config.source.id,
         checkpoint=_Checkpoint(spark, stream),

@@ -188,9 +188,11 @@ class Release:
                 f"{name} ({was.get(name, 'none')} in the release, {now.get(name, 'none')} in the input)"
                 for name in differing
             )
+            casts = ", ".join(f"{name}: {was[name]}" for name in differing if name in was)
             raise ReleaseError(
                 f"release {self.name}: its columns differ from the input's: {shown}. A release keeps its columns. "
-                "Cast or rename them in a view of the input, or start a release under another name."
+                f"Read them as before by input.cast: {{{casts}}}: a value that does not fit becomes null. Or start a "
+                "release under another name."
             )
 
     @property
