@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from support.releases import Lake, corpus_with_authors
 from support.workspaces import Workspace, corpus, read_input
-from wordveil.errors import ConfigError, InputError, ReleaseError
+from wordveil.errors import ConfigError, InputError, ReleaseError, SparkJobError
 
 MAPPED = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'"
 
@@ -81,6 +82,40 @@ def test_a_release_goes_on_after_columns_got_other_types(spark: Any, lake: Lake)
     drawn = {row["id"]: row for row in lake.rows(lake.home / "draws")}
     assert (drawn[9]["day"], drawn[9]["author"]) == (None, drawn[0]["author"])
     assert {name: tokens for name, tokens in lake.spent().items() if name in spent} == spent
+
+
+def test_a_release_goes_on_after_its_feed_is_gone(lake: Lake):
+    """The error names the command, which gives up the run that waits for the feed. Only what changed is charged. Under
+    another path, and as a table that was made again, nothing is.
+    """
+    columns: dict[str, Any] = {"keep": ["day"], "changes": "feed"}
+    compared = {**columns, "changes": "scan"}
+    lake.write(corpus(8))
+    lake.run(lake.config(input=columns))
+    lake.update("id = 'r00000'", body="'waaa'")
+    for file in (lake.input / "_change_data").iterdir():
+        file.unlink()
+    for _ in range(2):
+        with pytest.raises(
+            SparkJobError, match=r"if its change data feed is gone, with --set input\.changes=scan; or give"
+        ):
+            lake.run(lake.config(input=columns), run_id="night-2")
+    report = lake.run(lake.config(input=compared), run_id="night-2")
+    assert (report.changes, report.records, report.withdrawn) == ("scan", 1, 0)
+    spent, table = lake.spent(), DeltaTable(lake.input).to_pyarrow_table()
+    moved = {**columns, "path": str(lake.input.rename(lake.root / "moved"))}
+    lake.forget()
+    assert lake.run(lake.config(input=moved)).records == 0
+    lake.write(table)
+    with pytest.raises(
+        ReleaseError, match=r"is not the table that .* Compare contents once with --set input\.changes=sc"
+    ):
+        lake.run(lake.config(input=columns))
+    assert lake.run(lake.config(input=compared)).records == 0
+    lake.delete("id = 'r00001'")
+    report = lake.run(lake.config(input=columns))
+    assert (report.changes, report.records, report.withdrawn) == ("feed", 0, 1)
+    assert lake.spent() == spent
 
 
 def test_renamed_columns_are_read_by_files_and_conditions(spark: Any, workspace: Workspace):

@@ -122,6 +122,10 @@ class Ledger:
         """Return whether a run has entries of these ``kinds``."""
         return not self.entries(terms, *kinds).isEmpty()
 
+    def has_reserved(self, terms: Terms) -> bool:
+        """Return whether a run has reserved, or decided that there is nothing to reserve for some records."""
+        return self.has(terms, RESERVE, REFUSE, READMIT, ATTRIBUTE)
+
     def reserve(
         self,
         terms: Terms,
@@ -141,7 +145,7 @@ class Ledger:
         """
 
         def decide_entries(ledger: DataFrame, _: int) -> Decision[int]:
-            if not is_fresh and self.has(terms, RESERVE, REFUSE, READMIT, ATTRIBUTE):
+            if not is_fresh and self.has_reserved(terms):
                 return Decision(None, 0)
             corrected = find_corrected()
             owed = None if corrected is None else make_attributions(ledger, terms, corrected)

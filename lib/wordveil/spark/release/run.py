@@ -111,8 +111,22 @@ class ReleaseRunner:
         """Finish interrupted runs. Raises :class:`ReleaseError` if the journal does not allow another run."""
         self._refresh_journal()
         for intent in self._journal.open_intents():
+            if self._is_superseded(intent):
+                self.progress(f"giving up the interrupted run {intent.run_id}, which has reserved nothing")
+                self._refuse(intent, 0)
+                continue
             self.progress(f"finishing the interrupted run {intent.run_id} with the settings that it started with")
             self._execute(intent, self._reopen_input(intent) if intent.kind == "sanitise" else None)
+
+    def _is_superseded(self, intent: Intent) -> bool:
+        """Return whether an open run waits for a feed that the configuration no longer reads, and has no reservation.
+
+        The feed may be gone. Then nothing is lost by another run, which compares contents.
+        """
+        if intent.changes != "feed" or self.job.source.changes == "feed":
+            return False
+        run = Terms.naming(self._name, self.release.draws.identifier(), intent.run_id)
+        return not (self.release.ledger.has_reserved(run) or self.release.has_drawn(intent))
 
     def _begin(self, intent: Intent, table: InputTable | None) -> RunReport | None:
         """Begin a run. Return None if another process has added to the journal since the run was decided."""
@@ -134,7 +148,10 @@ class ReleaseRunner:
         started = time.perf_counter()
         spark, settings = self.release.spark, self._settings_of(intent)
         give_up = f"`wordveil release abandon {intent.run_id}`"
-        outcome = f"run {intent.run_id} is open (start it again, or give it up with {give_up})"
+        again = "start it again, or give it up with"
+        if intent.changes == "feed":
+            again = "start it again; if its change data feed is gone, with --set input.changes=scan; or give it up with"
+        outcome = f"run {intent.run_id} is open ({again} {give_up})"
         steps = RunSteps(
             release=self.release,
             intent=intent,
