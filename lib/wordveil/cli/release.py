@@ -42,7 +42,7 @@ def night(call: Call, *, full_snapshot: SnapshotOption = False, run_id: RunOptio
 
     Does what the three commands do one after the other. Stops at the first step that fails, with its exit code.
 
-    Example: `wordveil release night --config reviews.yaml --param day=2026-01-31`
+    Example: `wordveil release night --config reviews.yaml`
     """
     from wordveil.spark.release.night import Night, run_night
 

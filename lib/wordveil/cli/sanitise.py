@@ -28,7 +28,7 @@ def sanitise(
 
     The table appears complete or not at all. A release (output.format: delta) is updated incrementally.
 
-    Example: `wordveil sanitise --config reviews.yaml --param day=2026-01-31`
+    Example: `wordveil sanitise --config reviews.yaml`
     """
     is_release = call.config.output.format == "delta"
     _check_options(overwrite=overwrite, full_snapshot=full_snapshot, is_release=is_release)

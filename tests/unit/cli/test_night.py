@@ -25,6 +25,7 @@ REPORT = make_run_report(records=12, released=12, quarantined={})
 RESULT = evaluate(GateRules(min_records=10), Measured(released=12))
 PASSED = GateDecision("support", draws_version=2, ledger_version=3, result=RESULT, rules="r", runs=[], fingerprints={})
 FAILED = replace(PASSED, result=evaluate(GateRules(min_records=100), Measured(released=12)))
+DAY = ("--param", "day=d1")
 VERSIONS = {"publication": 1, "draws_version": 2}
 MANIFEST: dict[str, Any] = {"records": 12, **VERSIONS, "relation": "any_text", "exposes": [], "recovery": None}
 PUBLISHED = Publication("/public", "/public/_manifest.json", "d" * 64, {"manifest": MANIFEST, "public_key": "f" * 64})
@@ -84,7 +85,7 @@ def config(workspace: Workspace) -> Path:
 def test_a_gate_that_does_not_pass_ends_the_night(steps: Steps, config: Path, run: Command, tmp_path: Path):
     steps.ends["gate_release"] = FAILED
     report, page = tmp_path / "report.json", tmp_path / "gate.html"
-    code, out, err = run("release", "night", "-c", config, "--json", "--report", report, "--html", page)
+    code, out, err = run("release", "night", "-c", config, *DAY, "--json", "--report", report, "--html", page)
     assert code == 3
     assert steps.taken == ["run", "gate_release"]
     found = json.loads(out)
@@ -110,7 +111,7 @@ def test_failing_step_gives_its_exit_code_and_what_came_before(
 ):
     steps.ends[step] = error
     report = tmp_path / "report.json"
-    code, out, _ = run("release", "night", "-c", config, "--json", "--report", report)
+    code, out, _ = run("release", "night", "-c", config, *DAY, "--json", "--report", report)
     assert code == error.exit_code
     assert json.loads(out) == {"error": type(error).__name__, "message": str(error), "faults": []}
     assert steps.taken[-1] == step
@@ -119,9 +120,20 @@ def test_failing_step_gives_its_exit_code_and_what_came_before(
     assert written["error"]["type"] == type(error).__name__
     done = {name for name, part in written.get("result", {}).items() if part is not None}
     assert done == {name for name, part in before.items() if part in steps.taken[:-1]}
-    code, out, err = run("release", "night", "-c", config)
+    code, out, err = run("release", "night", "-c", config, *DAY)
     assert str(error).split(":")[0] in err
     assert ("12" in out) == (step != "run"), "what was drawn and charged is shown all the same"
+
+
+def test_params_that_where_does_not_use_are_refused_early(steps: Steps, config: Path, run: Command):
+    for params, problem in (([], ":day: has no value"), ([*DAY, "--param", "ds=x"], "input.where does not use :ds")):
+        for command in (["release", "night"], ["sanitise"]):
+            code, _, err = run(*command, "-c", config, *params)
+            assert (code, steps.opened) == (2, 0)
+            assert problem in err
+    code, _, err = run("evaluate", "-c", config, "--param", "ds=x")
+    assert code == 2
+    assert "input.where does not use :ds" in err
 
 
 def test_a_parquet_output_has_no_night(workspace: Workspace, steps: Steps, run: Command):

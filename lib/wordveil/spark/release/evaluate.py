@@ -13,7 +13,7 @@ from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.evaluation.encoders import make_encoder
 from wordveil.evaluation.figures import find_attack_to_chance, find_linked
-from wordveil.input.parameters import NO_PARAMS
+from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
 from wordveil.release.events import PUBLISHED
 from wordveil.release.rules import GateRules
@@ -40,6 +40,8 @@ def evaluate_release(
     ``params``: those of ``input.where``, to measure that slice; by default all. Raises :class:`ReleaseError` if nothing
     was drawn, or published, yet; and as :func:`wordveil.spark.evaluate.job.evaluate_output`.
     """
+    if params:  # without them the condition is left out
+        check_params(config.source.where, params)
     context = load_evaluation(config)
     with open_release(config.home, session, progress, outcome=OUTCOME, is_locked=False) as release:
         rows, table = _read_rows(release, published=published)

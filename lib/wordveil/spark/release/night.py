@@ -19,7 +19,7 @@ from wordveil.assembly.evaluations import load_attackers
 from wordveil.assembly.jobs import load_release_job
 from wordveil.assembly.run_report import RunReport
 from wordveil.config.load import Config
-from wordveil.input.parameters import NO_PARAMS
+from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.gate import GateDecision, gate_release
@@ -58,6 +58,7 @@ def run_night(
     results so far. Raises a step's error: later steps are not begun, and earlier results stay. A gate that does not
     pass is no error: the nightly run then has no publication.
     """
+    check_params(config.source.where, params)
     rules, audits, find = config.rules, partial(find_audits, config), partial(find_facts, config)
     job = load_release_job(config, BuildContext(progress, tasks))
     with open_runner(job, session, params, progress, tasks) as runner:

@@ -22,7 +22,7 @@ from wordveil.assembly.run_report import NOTHING, RunReport, make_report
 from wordveil.config.load import Config
 from wordveil.config.schema import ReleaseHome
 from wordveil.errors import ReleaseError
-from wordveil.input.parameters import NO_PARAMS
+from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
@@ -331,6 +331,7 @@ def run_release(
     Raises a :class:`WordveilError`: a :class:`ReleaseError` if the release, its key, its ledger or a budget does not
     allow the run. Whatever happens, another call can finish a run that has begun.
     """
+    check_params(config.source.where, params)
     job = load_release_job(config, BuildContext(progress, tasks))
     with open_runner(job, session, params, progress, tasks) as runner:
         return runner.run(run_id, full_snapshot=full_snapshot)
