@@ -40,6 +40,7 @@ def make_meaning(epsilon: float) -> EpsilonMeaning:
         delta=1e-12,
         nearest_loss=0.9 * epsilon,
         share_kept=float(kept),
+        share_in_cluster=None,
         words=(
             make_figure("N_w", stays, largest=True, scale=1000),
             make_figure("S_w", others),

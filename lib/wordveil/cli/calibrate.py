@@ -166,9 +166,10 @@ def _split_columns(meanings: Sequence[EpsilonMeaning]) -> Iterator[tuple[str, di
     from wordveil.report.calibration import list_columns, list_statistics
 
     columns = {name: _shorten(texts) for name, texts in list_columns(meanings).items()}
-    epsilon, kept = {"epsilon": columns["epsilon"]}, {"kept": columns.pop("kept")}
+    epsilon = {"epsilon": columns["epsilon"]}
+    kept = {name: columns.pop(name) for name in ("in its cluster", "kept") if name in columns}
     yield "What epsilon costs, and what an attacker recovers", columns
-    statistics = {**kept, **{name.partition(",")[0]: texts for name, texts in list_statistics(meanings).items()}}
+    statistics = kept | {name.partition(",")[0]: texts for name, texts in list_statistics(meanings).items()}
     names = list(statistics)
     for start in range(0, len(names), _COLUMNS):
         shown = {name: statistics[name] for name in names[start : start + _COLUMNS]}

@@ -176,7 +176,11 @@ def _bars(prior: PriorRecovery, of: str) -> Iterator[_Bar]:
         yield _Bar(label, item.at_least, item.at_least if item.at_most is None else item.at_most, show_recovered(item))
 
 
-_STAYS = {True: "known words that stay", False: "texts that keep their subject"}
+def _name_kept(sample: Sample) -> str:
+    """Name what ``keep_rate`` is the share of."""
+    if sample.unit != DrawnUnit.WORD:
+        return "texts that keep their subject"
+    return "known words that stay in their cluster" if sample.by_cluster else "known words that stay"
 
 
 def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, Any]:
@@ -191,7 +195,7 @@ def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, An
         "speed_note": tables.SPEED_NOTE,
         "tiles": {
             "released": f"{sample.released:,} of {sample.records:,}",
-            _STAYS[sample.unit == DrawnUnit.WORD]: "none" if sample.keep_rate is None else f"{sample.keep_rate:.1%}",
+            _name_kept(sample): "none" if sample.keep_rate is None else f"{sample.keep_rate:.1%}",
             "unknown words": "none" if sample.unknown_rate is None else f"{sample.unknown_rate:.1%}",
             "core-hours, this table": facts["core-hours, this table"],
             "core-hours, a million records": facts["core-hours, a million records"],

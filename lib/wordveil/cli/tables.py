@@ -62,7 +62,8 @@ SHUFFLED_NOTE = (
 )
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see `wordveil docs figures`."
 CLUSTERS_NOTE = (
-    "only the word that stands for a cluster can stay. The other words of its cluster become it, and never stay."
+    "stays: the share of draws that stay in the word's cluster, and give the word that stands for it. No other word of "
+    "the cluster is ever written."
 )
 SENTENCE_NOTE = "drawn once with a throwaway key: another draw reads differently."
 
@@ -99,7 +100,8 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
         facts["suggested n_max"] = f"{suggested['n_max']:,}, the p95 rounded up; {cut} cut"
         facts["epsilon of a record at that"] = number(suggested["epsilon_bound"])
     kept, is_whole = sample.keep_rate, sample.unit != DrawnUnit.WORD
-    stays = f"{sample.unit}s keep their subject" if is_whole else "known words stay"
+    stays = "known words stay in their cluster" if sample.by_cluster else "known words stay"
+    stays = f"{sample.unit}s keep their subject" if is_whole else stays
     facts["expected keep-rate"] = "no known words" if kept is None else f"{kept:.1%} of {sample.keep_draws:,} {stays}"
     facts["speed"] = (
         f"{sample.tokens_per_second:,.0f} {f'{sample.unit}s' if is_whole else 'tokens'} a second on one core"

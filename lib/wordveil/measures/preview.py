@@ -25,7 +25,7 @@ from wordveil.errors import usage_error
 from wordveil.measures.text_lengths import Suggestion, suggest_length
 from wordveil.measures.token_draws import as_records, choose_records, draw_texts, fit_texts, write_tokens
 from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.keep_rate import measure_keep_rate
+from wordveil.mechanisms.keep_rate import KeepRate, measure_keep_rate
 from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.schema import REASON_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS, split_reasons
@@ -67,9 +67,10 @@ class Sample:
     longer and shorter than ``n_max``, in any of several columns; None if the policy does not pad. ``suggested``:
     another ``n_max``; None if the policy has none, or there are several text columns. ``tokens``: tokens that the job
     would charge. ``keep_rate``: share of known words to be replaced that stay themselves, in ``keep_draws`` draws; None
-    without such words; of texts that are drawn whole, those that keep their subject. ``columns``: lengths by column, if
-    there are several. ``unit``: what is drawn. ``draws``: tokens that are drawn for each released record, before texts
-    are cut or filled; not in JSON.
+    without such words; of texts that are drawn whole, those that keep their subject. ``by_cluster``: one word is
+    written for each cluster, and ``keep_rate`` is the share of words that stay in theirs. ``columns``: lengths by
+    column, if there are several. ``unit``: what is drawn. ``draws``: tokens that are drawn for each released record,
+    before texts are cut or filled; not in JSON.
 
     ``tokens_per_second`` and ``seconds`` (cutting all records into words, and drawing ``tokens``) are of one core of
     this machine, by processor time, so that a busy machine does not count.
@@ -95,6 +96,7 @@ class Sample:
     columns: tuple[ColumnSample, ...] = ()
     unit: str = DrawnUnit.WORD
     draws: tuple[int, ...] = ()
+    by_cluster: bool = False
 
     @property
     def unknown_rate(self) -> float | None:
@@ -136,7 +138,8 @@ UNKNOWN_BECOMES: Mapping[UnknownWords, str] = {
 class WordPreview:
     """Outputs of a word at an epsilon, by ``draws`` draws.
 
-    ``stays``: share of draws that are the word itself. ``replacements``: the likeliest other words with their shares,
+    ``stays``: share of draws that are the word itself, or if one word is written for each cluster
+    (:func:`writes_representatives`) that of its cluster. ``replacements``: the likeliest other words with their shares,
     falling, each drawn more than once. ``different``: number of distinct words drawn, the word itself included.
     """
 
@@ -219,7 +222,8 @@ def inspect(
         else:
             chosen = choose_evenly(encoded.ids, SAMPLE_TOKENS)
             drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
-    keep_rate = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
+    by_cluster = policy.draws_words and writes_representatives(bundle)
+    keep_rate = _measure_kept(bundle, chosen[: len(drawn)], drawn, by_cluster=by_cluster)
     rate = keep_rate.rate if policy.draws_words else _find_kept_share(bundle, chosen)
     released = len(encoded.lengths)
     tokens = released * policy.n_max if policy.n_max else int(encoded.draws.sum())
@@ -253,7 +257,23 @@ def inspect(
         columns=tuple(_column_samples(encoded, policy, bundle, columns)) if several else (),
         unit=policy.unit,
         draws=tuple(encoded.draws.tolist()),
+        by_cluster=by_cluster,
     )
+
+
+def writes_representatives(bundle: Bundle) -> bool:
+    """Return whether one word is written for each cluster, so that other words of the cluster never stay themselves."""
+    symbols = bundle.mechanism.symbols
+    return symbols is not None and symbols.has_representatives
+
+
+def _measure_kept(bundle: Bundle, ids: Int32, drawn: Int32, *, by_cluster: bool) -> KeepRate:
+    """Measure the share of words that stay themselves, or in their cluster. Parameters as :func:`measure_keep_rate`."""
+    size, symbols = bundle.vocabulary.size, bundle.mechanism.symbols
+    if not by_cluster or symbols is None:
+        return measure_keep_rate(ids, drawn, size)
+    words = ids < size
+    return measure_keep_rate(symbols.read[ids[words]], symbols.written[drawn[words]], symbols.law.size)
 
 
 def _find_kept_share(bundle: Bundle, symbols: Int32) -> float | None:
@@ -403,13 +423,14 @@ def preview_words(
     changed = [(value, bundle.mechanism.at_epsilon(value)) for value in (epsilon / 2, 2 * epsilon)]
     mechanisms = [(epsilon, bundle.mechanism), *((value, made) for value, made in changed if made is not None)]
     ids = bundle.vocabulary.lookup(pa.array(words, pa.string()))
-    previews = []
+    by_cluster, previews = writes_representatives(bundle), []
     with threadpool_limits(limits=1):
         for word, index in zip(words, ids.tolist(), strict=True):
             progress(f"drawing {word}")
             for value, mechanism in sorted(mechanisms, key=lambda pair: pair[0]):
                 drawn = write_tokens(mechanism, np.full(draws, index, np.int32), word.encode(), keys)
-                previews.append(_word_preview(word, index, value, drawn, bundle.vocabulary))
+                kept = _measure_kept(bundle, np.full(draws, index, np.int32), drawn, by_cluster=by_cluster)
+                previews.append(_word_preview(word, index, value, drawn, bundle.vocabulary, kept))
     return previews
 
 
@@ -433,7 +454,9 @@ def preview_clusters(bundle: Bundle, words: Sequence[str]) -> list[ClusterPrevie
     return previews
 
 
-def _word_preview(word: str, index: int, epsilon: float, drawn: Int32, vocabulary: Vocabulary) -> WordPreview:
+def _word_preview(
+    word: str, index: int, epsilon: float, drawn: Int32, vocabulary: Vocabulary, kept: KeepRate
+) -> WordPreview:
     values, counts = np.unique(drawn, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     others = [(int(values[i]), int(counts[i])) for i in order if values[i] != index and counts[i] > 1][:_SHOWN]
@@ -442,7 +465,7 @@ def _word_preview(word: str, index: int, epsilon: float, drawn: Int32, vocabular
         word=word,
         epsilon=epsilon,
         draws=len(drawn),
-        stays=float(np.mean(drawn == index)),
+        stays=kept.kept / kept.words,
         replacements=tuple((name, count / len(drawn)) for name, (_, count) in zip(names, others, strict=True)),
         different=len(values),
     )

@@ -67,6 +67,11 @@ class SymbolLaw:
         """Number of symbols, with padding."""
         return len(self.sizes) + (self.padding is not None)
 
+    def stay_probabilities(self) -> Float64:
+        """Compute the probability that each symbol stays itself: float64 ``(symbols,)``, without padding's."""
+        positions = [np.bincount(level, self.sizes)[level] for level in self.clusters]
+        return np.asarray((self.shares * self.sizes[:, None] / np.stack(positions, axis=1)).sum(axis=1))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without what follows from others: the first level, the last, equal rows."""
         rows, kinds = np.unique(self.shares, axis=0, return_inverse=True)
@@ -116,6 +121,12 @@ class DrawnSymbols:
     law: SymbolLaw
     read: Int32
     written: Int32
+
+    @property
+    def has_representatives(self) -> bool:
+        """True if symbols are clusters of words, each of which is written as one word that stands for it."""
+        used = self.written[self.written >= 0]
+        return len(self.law.sizes) < len(self.read) and len(np.unique(used)) == len(used)
 
 
 @dataclass(frozen=True)

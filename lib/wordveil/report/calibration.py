@@ -116,6 +116,7 @@ DEFINITIONS = {
     "nearest loss": "the median over words of the loss between a word and its nearest neighbour, in nats: how well a "
     "word is hidden among similar ones.",
     "kept": "the share of draws that give the word itself; each word counts once.",
+    "in its cluster": "the share of draws that stay in the word's cluster, where one word is written for each cluster.",
     "recovered": "the share of words that the best attacker gets right, given one output and everything but the key "
     "and the text (Bayes vulnerability). In running text words are as likely as they are frequent in public text.",
     "leakage": "how many times as many words the attacker gets right as without looking (multiplicative Bayes "
@@ -144,7 +145,13 @@ def describe_found(answer: FoundEpsilon) -> str:
 def describe_meaning(meaning: EpsilonMeaning) -> list[str]:
     """Describe what one epsilon means, in sentences."""
     epsilon = f"{meaning.epsilon:g}"
-    sentences = [f"At epsilon {epsilon} a word comes back as itself in {show_share(meaning.share_kept)} of the draws."]
+    kept, stays = show_share(meaning.share_kept), meaning.share_in_cluster
+    sentences = [
+        f"At epsilon {epsilon} a word comes back as itself in {kept} of the draws."
+        if stays is None
+        else f"At epsilon {epsilon} a word stays in its cluster in {show_share(stays)} of the draws, and becomes the "
+        "word that stands for it."
+    ]
     if meaning.recovery is not None:
         recovery = Recovery.from_dict(meaning.recovery)
         frequency, uniform = (
@@ -174,6 +181,9 @@ def list_columns(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
         ],
         "kept": [show_share(meaning.share_kept) for meaning in meanings],
     }
+    stays = [meaning.share_in_cluster for meaning in meanings]
+    if None not in stays:
+        columns["in its cluster"] = [show_share(share) for share in stays if share is not None]
     for prior, heading in PRIORS.items():
         priors = [_find_prior(meaning, prior) for meaning in meanings]
         columns[f"recovered, {heading}"] = ["" if prior is None else show_recovered(prior.after[0]) for prior in priors]
@@ -252,8 +262,12 @@ def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[CurvePanel]:
         ]
         for prior, heading in PRIORS.items()
     }
+    kept: dict[str, list[float | None]] = {
+        "words that come back": [meaning.share_kept for meaning in meanings],
+        "words that stay in their cluster": [meaning.share_in_cluster for meaning in meanings],
+    }
     panels: list[tuple[str, dict[str, list[float | None]], Callable[[float], str]]] = [
-        ("Words kept", {"words that come back": [meaning.share_kept for meaning in meanings]}, show_share),
+        ("Words kept", kept, show_share),
         ("Words that an attacker names", recovered, show_share),
         (
             "Loss of a token, in nats",

@@ -200,7 +200,7 @@ def test_figures_of_several_epsilons_and_a_page(config: Path, run: Command, tmp_
     assert [figure["name"] for figure in found["meanings"][0]["words"]][:3] == ["N_w", "S_w", "inputs"]
     assert all(figure["is_exact"] for one in found["meanings"] for figure in one["words"])
     assert found["facts"]["words measured"] == "300 of 300"
-    assert "At epsilon 6 a word comes back" in read_text(page.read_text())
+    assert "At epsilon 6 a word stays in its cluster in" in read_text(page.read_text())
     assert read(run, "-c", config, "--epsilon", "6,2,4")["meanings"] == found["meanings"], "figures repeat"
     assert any(note.startswith("K_w needs a hierarchy") for note in found["notes"])
     code, out, err = run("calibrate", "-c", config, "--epsilon", "4")

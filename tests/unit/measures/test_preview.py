@@ -98,6 +98,25 @@ def test_the_keep_rate_is_that_of_what_is_written(bundle, monkeypatch):
     assert [item.stays for item in preview_words(bundle, ["near", "far"], 1.0, draws=50)] == [0, 0, 0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("output", ["representative", "member"])
+def test_the_keep_rate_is_of_clusters_that_are_written_as_one_word(tmp_path, output):
+    embedding = toys.random_embedding(60, 3, seed=2)
+    settings = {"epsilon": 4.0, "clusters": (5,), "least": 3, "output": output}
+    tree = toys.make_bundle(tmp_path, embedding, settings, padding=False, mechanism="tree")
+    alike = tree.mechanism.drawn_alike(7)
+    law = tree.mechanism.probabilities(7)
+    other = embedding.words[int(next(word for word in alike if law[word] == 0 or output == "member"))].as_py()
+    expected = law[alike].sum() if output == "representative" else law[embedding.words.index(other).as_py()]
+    sample = inspect([batch([f"{other} zorblax"] * 4000, [None] * 4000)], OPEN, tree)
+    assert sample.keep_draws == 4000
+    assert sample.keep_rate == pytest.approx(expected, abs=0.04)
+    assert sample.by_cluster == (output == "representative")
+    (middle,) = [item for item in preview_words(tree, [other], 4.0) if item.epsilon == 4.0]
+    assert middle.stays == pytest.approx(expected, abs=0.05)
+    shown = sample_facts(sample, {"table_rows": 4000, "core_hours": None, "core_hours_a_million": None})
+    assert ("stay in their cluster" in shown["expected keep-rate"]) == sample.by_cluster
+
+
 def test_too_many_tokens_are_refused_as_in_the_job(bundle, monkeypatch):
     monkeypatch.setattr(type(bundle.mechanism), "max_tokens", 3)
     assert inspect([batch()], OPEN, bundle).quarantined["too_many_tokens"] == 1

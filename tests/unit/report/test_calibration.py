@@ -26,6 +26,9 @@ def test_sentences_say_what_an_epsilon_means():
         "the median loss is 9.",
     ):
         assert words in text, words
+    text = " ".join(describe_meaning(replace(make_meaning(10.0), share_in_cluster=0.86)))
+    assert "At epsilon 10 a word stays in its cluster in 86% of the draws" in text
+    assert "71.3%" not in text
     bare = replace(make_meaning(10.0), recovery=None, nearest_loss=None, delta=0.0)
     text = " ".join(describe_meaning(bare))
     assert "e^29." in text

@@ -60,7 +60,8 @@ class EpsilonMeaning:
     ``epsilon``: as configured (``mechanism.epsilon``), per unit of the mechanism's metric, or a loss of a pure
     mechanism. ``pure_epsilon``: certified loss of one token between any two words, in nats. ``delta``: probability, per
     token, of exceeding it. ``nearest_loss``: median loss between a word and its nearest neighbour, in nats, exact or a
-    bound; None if unknown. ``share_kept``: share of words that stay themselves; each word counts once. ``recovery``:
+    bound; None if unknown. ``share_kept``: share of words that stay themselves; each word counts once.
+    ``share_in_cluster``: share that stays in its cluster, if one word is written for each, or None. ``recovery``:
     recovery and leakage of the best attacker (:meth:`wordveil.privacy.recovery.Recovery.to_dict`); None if single words
     do not represent a text. ``utility``: result of :func:`wordveil.measures.calibration.meaning.bound_utility`.
     """
@@ -70,6 +71,7 @@ class EpsilonMeaning:
     delta: float
     nearest_loss: float | None
     share_kept: float
+    share_in_cluster: float | None
     words: tuple[WordFigure, ...]
     recovery: Mapping[str, Any] | None
     utility: Mapping[str, float]

@@ -215,6 +215,7 @@ def measure_meaning(
         delta=guarantee.delta,
         nearest_loss=measure_loss(built.mechanism, guarantee, pairs)[0],
         share_kept=float(values.stays.mean()),
+        share_in_cluster=_find_share_in_cluster(built.mechanism),
         words=(
             *figures.summarise_values(values, built.subject.embedding.words, plan.runs, plan.threshold),
             *figures.summarise_moves(moves, built.subject.embedding.words, is_exact=values.is_exact),
@@ -223,6 +224,14 @@ def measure_meaning(
         utility=bound_utility(built.mechanism, built.epsilon),
         examples=tuple(_list_examples(built, plan)),
     )
+
+
+def _find_share_in_cluster(mechanism: Mechanism[Any]) -> float | None:
+    """Compute the share of words that stay in their cluster, by the law; None unless one word is written for each."""
+    symbols = mechanism.symbols
+    if symbols is None or not symbols.has_representatives:
+        return None
+    return float(symbols.law.stay_probabilities()[symbols.read].mean())
 
 
 def measure_words(

@@ -42,6 +42,7 @@ from wordveil.measures.preview import (
     preview_clusters,
     preview_words,
     sort_words,
+    writes_representatives,
 )
 from wordveil.records.schema import REASON_COLUMN
 from wordveil.spark.input.screening import screen_input
@@ -237,7 +238,7 @@ def make_preview(
     if request.rows is not None:
         sample = _sample_table(request, request.rows, open_input(session(), request.source, params), progress)
     previews = preview_words(bundle, words, request.mechanism.nominal_epsilon, progress=progress)
-    by_cluster = getattr(request.mechanism.settings, "output", "") in ("representative", "hypernym")
+    by_cluster = writes_representatives(bundle)
     return Preview(sample, previews, request.unknown, by_cluster, preview_clusters(bundle, words))
 
 

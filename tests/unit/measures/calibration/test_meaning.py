@@ -61,6 +61,17 @@ def test_of_a_table_it_is_exact():
         assert example.outputs[0][0] == [*NAMES, PADDING][int(np.argmax(law))]
 
 
+def test_share_in_cluster_counts_each_clusters_representative():
+    built = built_of("tree", 4.0, clusters=(6,), least=3)
+    laws = np.stack([require_law(built.mechanism, word) for word in range(SIZE)])
+    expected = [law[built.mechanism.drawn_alike(word)].sum() for word, law in enumerate(laws)]
+    found = measure_meaning(built, PLAN)
+    assert found.share_in_cluster == pytest.approx(np.mean(expected))
+    assert found.share_kept < found.share_in_cluster / 3
+    for other in (built_of("tree", 4.0, clusters=(6,), least=3, output="member"), built_of("exponential")):
+        assert measure_meaning(other, PLAN).share_in_cluster is None
+
+
 def test_a_median_loss_to_the_nearest_is_that_of_the_laws():
     built = built_of("exponential", neighbours=10)
     vectors = EMBEDDING.vectors.astype(float)
