@@ -93,6 +93,17 @@ def digest_files(sources: Mapping[str, str], *, missing_allowed: bool = False) -
     }
 
 
+def find_frequencies(source: str | None, words: pa.StringArray) -> Float64 | None:
+    """Find the frequencies of words in a file of counts, float64 ``(words,)``, or return None.
+
+    None also if the file is not on this machine, and for lists of a whole language (``wordfreq:``). Raises
+    :class:`PublicFileError` for a file with a fault.
+    """
+    if source is None or word_tables.is_wordfreq(source) or not _KINDS[FREQUENCIES].exists(source):
+        return None
+    return read_files({FREQUENCIES: source}).fit(words).inputs.frequencies
+
+
 def confine_embedding(embedding: Embedding, source: str) -> Embedding:
     """Select the words of an embedding that the list of ``text.keep_only`` has, in the embedding's order, with a note.
 

@@ -76,7 +76,7 @@ def render_plan(
         price=describe_price(plan),
         recovered=_recovered(Recovery.from_dict(plan.recovery)) if plan.recovery else [],
         sentence=sentence,
-        words=preview.words,
+        words=tables.list_words(preview.words) if preview.words else None,
         words_notes=tables.words_notes(preview),
         compared=tables.compared_lines(comparison) if comparison else [],
         **_sample(preview.sample, plan.tokens if plan.unit == DrawnUnit.WORD else None),

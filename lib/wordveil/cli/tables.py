@@ -149,20 +149,31 @@ def words_notes(preview: Preview) -> list[str]:
     return [WORDS_NOTE, *([CLUSTERS_NOTE] if preview.by_cluster else [])]
 
 
+def list_words(previews: Sequence[WordPreview]) -> tuple[list[str], list[list[str]]]:
+    """List headings and a row for each word: how often it stays at each epsilon, and the likeliest others at its own.
+
+    ``previews``: not empty, by word and rising epsilon, with the configuration's in the middle.
+    """
+    groups = {word: list(group) for word, group in groupby(previews, key=lambda preview: preview.word)}
+    lines = next(iter(groups.values()))
+    stays = [f"stays at {line.epsilon:g}" for line in lines]
+    rows = []
+    for word, lines in groups.items():
+        likeliest = lines[len(lines) // 2].replacements
+        others = ", ".join(f"{other} {share:.1%}" for other, share in likeliest) or "none drawn twice"
+        rows.append([word, *(f"{line.stays:.1%}" for line in lines), others])
+    return ["word", *stays, f"likeliest others at {lines[len(lines) // 2].epsilon:g}"], rows
+
+
 def word_table(previews: Sequence[WordPreview]) -> ResultTable:
-    """Make a table of the outputs of each word, with a line for each epsilon."""
-    draws = previews[0].draws if previews else 0
-    table = ResultTable(f"What words become, by {draws:,} draws each")
-    table.add_columns("word")
-    table.add_columns("epsilon", "stays", "different", justify="right")
-    table.add_columns("likeliest others")
-    for word, group in groupby(previews, key=lambda preview: preview.word):
-        lines = list(group)
-        for number, line in enumerate(lines):
-            others = ", ".join(f"{other} {share:.1%}" for other, share in line.replacements) or "none drawn twice"
-            last = number == len(lines) - 1
-            cells = (f"{line.epsilon:g}", f"{line.stays:.1%}", f"{line.different:,}", others)
-            table.add_row("" if number else word, *cells, end_section=last)
+    """Make a table of the outputs of each word, as :func:`list_words`."""
+    (word, *stays, others), rows = list_words(previews)
+    table = ResultTable(f"What words become, by {previews[0].draws:,} draws each")
+    table.add_columns(word)
+    table.add_columns(*stays, justify="right")
+    table.add_columns(others)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

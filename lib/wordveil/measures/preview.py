@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from threadpoolctl import threadpool_limits
 
-from wordveil.arrays import Int32, Int64
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -25,6 +26,7 @@ from wordveil.errors import usage_error
 from wordveil.measures.text_lengths import Suggestion, suggest_length
 from wordveil.measures.token_draws import as_records, choose_records, draw_texts, fit_texts, write_tokens
 from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.keep_rate import KeepRate, measure_keep_rate
 from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import ONE_TEXT, TextColumns
@@ -33,6 +35,7 @@ from wordveil.scores.counts import Bin, count_bins
 from wordveil.text.choices import DrawnUnit, Length, Refused, UnknownWords
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
+from wordveil.text.stop_words import load_stop_words
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,12 @@ SAMPLE_TOKENS = 20_000
 WORD_DRAWS = 2_000
 DRAW_SECONDS = 10.0
 _CHUNK = 2_000
-# Default words come after the words that every text has, where embeddings have everyday words.
+# Without public text of the field: frequent English nouns of many fields. Other vocabularies have everyday words after
+# those that every text has.
+_NOUNS = (
+    *("hospital", "money", "doctor", "computer", "train", "school", "lawyer", "kitchen", "weather", "camera"),
+    *("engine", "ticket", "garden", "hotel", "football", "letter"),
+)
 _FREQUENT = slice(200, 2_000)
 _DEFAULT_WORDS = 5
 _SHOWN = 4
@@ -386,12 +394,32 @@ def _draw_texts(
     return fitted, *draw_texts(bundle.mechanism, fitted, offsets, DRAW_SECONDS)
 
 
-def default_words(vocabulary: Vocabulary) -> list[str]:
-    """Choose a few everyday words, if the vocabulary begins with its frequent ones, as embedding files do."""
-    front = vocabulary.array[_FREQUENT].to_pylist() or vocabulary.array.to_pylist()
-    plain = [word for word in front if word.isalpha() and len(word) >= 4] or front
+def default_words(vocabulary: Vocabulary, frequencies: Float64 | None = None, language: str = "en") -> list[str]:
+    """Choose a few words of the vocabulary as examples, with four letters or more.
+
+    ``frequencies``: float64 ``(size,)``, the share of each word in public text of the user's field. Then the words are
+    the most telling ones of that text, which add most to its relative entropy to a text with the vocabulary's order;
+    stop-words of ``language`` are left out. Without it they are frequent nouns, or everyday words if the vocabulary
+    begins with its frequent ones, as embedding files do.
+    """
+    words = vocabulary.array.to_pylist()
+    if frequencies is not None:
+        stop_words = {*load_stop_words(None, language)}
+        telling = np.argsort(-frequencies * np.log(frequencies / rank_frequencies(len(words))), kind="stable")
+        ranked = (words[index] for index in telling.tolist())
+        chosen = (word for word in ranked if _is_plain(word) and word not in stop_words)
+        return [*islice(chosen, _DEFAULT_WORDS)]
+    nouns = [noun for noun in _NOUNS if noun in {*words}]
+    if len(nouns) >= _DEFAULT_WORDS:
+        return nouns[:_DEFAULT_WORDS]
+    front = words[_FREQUENT] or words
+    plain = [word for word in front if _is_plain(word)] or front
     step = max(len(plain) // _DEFAULT_WORDS, 1)
     return plain[step // 2 :: step][:_DEFAULT_WORDS]
+
+
+def _is_plain(word: str) -> bool:
+    return word.isalpha() and len(word) >= 4
 
 
 def sort_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> tuple[list[str], list[UnknownWord]]:

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from support import toys
-from wordveil.cli.tables import sample_facts
+from wordveil.cli.tables import list_words, sample_facts
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError
 from wordveil.measures import preview
-from wordveil.measures.preview import Quantiles, inspect, preview_words, sort_words
+from wordveil.measures.preview import Quantiles, WordPreview, default_words, inspect, preview_words, sort_words
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
@@ -99,7 +99,7 @@ def test_the_keep_rate_is_that_of_what_is_written(bundle, monkeypatch):
 
 
 @pytest.mark.parametrize("output", ["representative", "member"])
-def test_the_keep_rate_is_of_clusters_that_are_written_as_one_word(tmp_path, output):
+def test_keep_rate_of_representatives_is_that_of_clusters(tmp_path, output):
     embedding = toys.random_embedding(60, 3, seed=2)
     settings = {"epsilon": 4.0, "clusters": (5,), "least": 3, "output": output}
     tree = toys.make_bundle(tmp_path, embedding, settings, padding=False, mechanism="tree")
@@ -115,6 +115,44 @@ def test_the_keep_rate_is_of_clusters_that_are_written_as_one_word(tmp_path, out
     assert middle.stays == pytest.approx(expected, abs=0.05)
     shown = sample_facts(sample, {"table_rows": 4000, "core_hours": None, "core_hours_a_million": None})
     assert ("stay in their cluster" in shown["expected keep-rate"]) == sample.by_cluster
+
+
+def test_default_words_are_those_that_public_text_has_more_often():
+    names = ["the", "with", "people", "house", "letter", "backup", "vpn", "server", "1password", "outage", "printer"]
+    vocabulary = Vocabulary(pa.array([*names, *(f"other{letter}" for letter in "abcdefghij")]))
+    counts = np.ones(len(names) + 10)
+    counts[:10] = [400, 300, 5, 5, 5, 50, 90, 90, 90, 80]
+    telling = default_words(vocabulary, counts / counts.sum())
+    assert telling[:3] == ["server", "outage", "backup"], "no stop-words, short words or digits"
+    assert len(telling) == 5
+
+
+def test_default_words_without_counts_are_everyday_words():
+    nouns = ["hotel", "money", "garden", "train", "camera", "school"]
+    english = Vocabulary(pa.array([f"w{number}" for number in range(300)] + nouns))
+    assert default_words(english) == ["money", "train", "school", "camera", "garden"]
+    letters = [f"wort{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(300)]
+    german = default_words(Vocabulary(pa.array(letters)))
+    assert len(german) == 5
+    assert set(german) <= set(letters[200:])
+
+
+def test_list_words_has_a_row_for_each_word():
+    previews = [
+        WordPreview(word, epsilon, 100, epsilon / 10, ((f"{word}s", epsilon / 20),), 7)
+        for word in ("train", "house")
+        for epsilon in (2.0, 4.0, 8.0)
+    ]
+    headings, rows = list_words(previews)
+    assert headings == ["word", "stays at 2", "stays at 4", "stays at 8", "likeliest others at 4"]
+    assert rows == [
+        ["train", "20.0%", "40.0%", "80.0%", "trains 20.0%"],
+        ["house", "20.0%", "40.0%", "80.0%", "houses 20.0%"],
+    ]
+    assert list_words([replace(previews[1], replacements=())]) == (
+        ["word", "stays at 4", "likeliest others at 4"],
+        [["train", "40.0%", "none drawn twice"]],
+    )
 
 
 def test_too_many_tokens_are_refused_as_in_the_job(bundle, monkeypatch):

@@ -135,6 +135,20 @@ def test_a_first_release_knows_the_change_feed_without_spark(workspace: Workspac
         reads_changes(refuse, str(workspace.root / "none"))
 
 
+def test_words_of_a_sample_come_from_the_counts_of_public_text(workspace: Workspace):
+    counts = workspace.root / "counts.tsv"
+    counts.write_text("".join(f"{word}\t{10_000 if number in (70, 90) else 1}\n" for number, word in enumerate(WORDS)))
+    config = workspace.config(mechanism={"frequencies": str(counts)})
+    build_bundle(config)
+    request = check_preview(config, 5, None)
+    assert request is not None
+    assert {*request.words[:2]} == {WORDS[70], WORDS[90]}
+    counts.unlink()  # the bundle is then found by the file's name
+    request = check_preview(config, 5, None)
+    assert request is not None
+    assert WORDS[70] not in request.words
+
+
 @pytest.mark.parametrize(("output", "by_cluster"), [("representative", True), ("member", False)])
 def test_a_preview_says_whether_words_stand_for_clusters(
     workspace: Workspace, output: str, by_cluster: bool, capsys: pytest.CaptureFixture[str]
