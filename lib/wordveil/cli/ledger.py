@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +18,7 @@ from wordveil.cli.options import (
     prepare_session,
     read_release_config,
 )
-from wordveil.cli.output import ResultTable, print_csv_rows, print_json_rows, print_note, print_rows, show_status
+from wordveil.cli.output import print_csv_rows, print_figures, print_json_rows, print_note, show_status
 from wordveil.cli.scaffold import Call, command
 from wordveil.errors import ConfigError, Fault, usage_error
 from wordveil.release.budgets import PURE, Budget, count_runs_left
@@ -117,7 +117,7 @@ def ledger(
             print_csv_rows(stream, [*costs.columns, "unbounded", "unit", "for"])
     if is_table:
         unlimited = _unlimited(is_limited=bool(settings and settings.budgets), is_partial=is_partial)
-        _print(shown, budget, costs.columns, limit or TABLE_ROWS, unlimited=unlimited)
+        print_costs(shown, budget, costs.columns, limit or TABLE_ROWS, unlimited=unlimited)
         if shown and not rows and (more := count_runs_left(shown[0], runs)) is not None:
             print_note(
                 f"at the mean rate of the {runs:,} runs so far, the first row reaches its limit in {more:,} more."
@@ -132,11 +132,7 @@ def _print_tables(tables: list[dict[str, Any]], *, as_json: bool, as_csv: bool) 
     elif as_csv:
         print_csv_rows(iter(tables), names)
     else:
-        shown = ResultTable("Published tables, nats for each record")
-        shown.add_columns(*(name.replace("_", " ") for name in names))
-        for row in tables:
-            shown.add_row(*(_cell(name, row[name], unbounded=False) for name in names))
-        print_rows(shown)
+        _print_figures("Published tables, nats for each record", names, tables)
 
 
 def _settings(
@@ -183,28 +179,41 @@ def plain_row(values: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
     return {**plain, "unbounded": unbounded, "unit": budget.unit, "for": str(budget.relation)}
 
 
-def ledger_table(rows: list[dict[str, Any]], budget: Budget, names: list[str]) -> ResultTable:
-    """Make the table of the rows for people."""
-    hidden = {"metric", "relation", "run_id", "epoch"} & set(names)
-    shown = [name for name in names if name not in hidden]
-    unit = "nats" if budget.unit == PURE else f"epsilon of {budget.unit}"
-    table = ResultTable(f"Ledger, {unit} between texts related by {budget.relation}")
-    texts = ("release", "record_id", "author", "state")
-    for name in shown:
-        table.add_columns(name.removesuffix("_id"), justify="left" if name in texts else "right")
-    for row in rows:
-        table.add_row(*(_cell(name, row[name], unbounded=row["unbounded"]) for name in shown))
-    return table
+_TEXTS = ("release", "record_id", "author", "state")
+_COSTS = ("spent", "reserved", "returned", "corpus", "cost")
+# A rest below this share of what was used is an error of rounding in its sum.
+_ROUNDING = 1e-6
 
 
-def _cell(name: str, value: Any, *, unbounded: bool) -> str:
+def _print_figures(title: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    headings = {name.removesuffix("_id").replace("_", " "): name not in _TEXTS for name in names}
+    print_figures(title, headings, [[_cell(name, row) for name in names] for row in rows])
+
+
+def _cell(name: str, row: Mapping[str, Any]) -> str:
+    value = row[name]
     if value is None:
-        return "unbounded" if unbounded and name in ("spent", "reserved", "corpus", "cost") else "none"
+        return "unbounded" if row.get("unbounded") and name in _COSTS else "none"
+    if name == "left":
+        used = row["corpus"] if "corpus" in row else row["spent"] + row["reserved"] + row["returned"]
+        value = 0.0 if abs(value) < _ROUNDING * used else value
+    if isinstance(value, float) and abs(value) >= 1e5:  # six digits would show an exponent
+        return f"{value:,.0f}"
     return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _print(rows: list[dict[str, Any]], budget: Budget, names: list[str], limit: int, *, unlimited: str | None) -> None:
-    print_rows(ledger_table(rows[:limit], budget, names))
+def print_costs(
+    rows: list[dict[str, Any]], budget: Budget, names: list[str], limit: int, *, unlimited: str | None = None
+) -> None:
+    """Print rows of costs for people, without columns of figures that are 0 in all of them.
+
+    ``names``: the columns. ``limit``: the largest number of rows. ``unlimited``: the reason why there is no limit.
+    """
+    hidden = {"metric", "relation", "run_id", "epoch"}
+    hidden |= {name for name in ("reserved", "returned", "delta") if all(row[name] == 0 for row in rows if name in row)}
+    unit = "nats" if budget.unit == PURE else f"epsilon of {budget.unit}"
+    title = f"Ledger, {unit} between texts related by {budget.relation}"
+    _print_figures(title, [name for name in names if name not in hidden], rows[:limit])
     if len(rows) > limit:
         print_note(f"these are the first {limit} rows. --limit N shows more; --json and --csv print all.")
     if "left" in names and unlimited:

@@ -42,6 +42,8 @@ results = Console(markup=False, emoji=False, highlight=False)
 
 # Width of a two-column table beside its text, in characters.
 _BORDERS = 7
+# Width of the border of a column, and the least one of a column of texts, which may be folded.
+_BORDER, _TEXT_WIDTH = 3, 12
 # Seconds after which a long stage is named again without a terminal.
 LINE_INTERVAL = 15.0
 
@@ -97,6 +99,26 @@ def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ())
 def print_rows(table: ResultTable) -> None:
     """Print a table."""
     results.print(table)
+
+
+def print_figures(title: str, headings: Mapping[str, bool], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table of rows, or a table for each row if the terminal would break a figure.
+
+    ``headings``: of the columns, and whether each has figures, or texts.
+    """
+    columns = zip(headings.values(), zip(headings, *rows, strict=True), strict=True)
+    figures = [max(map(cell_len, cells)) for is_figure, cells in columns if is_figure]
+    room = results.width - 1 - _BORDER * len(headings) - _TEXT_WIDTH * (len(headings) - len(figures))
+    if sum(figures) > room:
+        for row in rows:
+            print_table(title, dict(zip(headings, row, strict=True)))
+        return
+    table = ResultTable(title)
+    for heading, is_figure in headings.items():
+        table.add_columns(heading, justify="right" if is_figure else "left", no_wrap=is_figure)
+    for row in rows:
+        table.add_row(*row)
+    print_rows(table)
 
 
 def print_whole(name: str, lines: Sequence[str]) -> None:

@@ -8,11 +8,10 @@ import math
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from support.run_reports import make_run_report
 from wordveil.assembly.run_report import RunReport
-from wordveil.cli.ledger import ledger_table, plain_row
+from wordveil.cli.ledger import plain_row, print_costs
 from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
 from wordveil.cli.release_tables import release_facts, report_facts
@@ -22,12 +21,6 @@ from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget, count_runs_left
 
 BUDGET = Budget("pure", Relation.ANY_TEXT)
-
-
-def shown(table: Any) -> str:
-    stream = io.StringIO()
-    Console(file=stream, width=160).print(table)
-    return stream.getvalue()
 
 
 def test_a_run_that_released_nothing_has_no_epsilon():
@@ -60,15 +53,62 @@ def test_a_run_says_what_an_attacker_recovers():
     assert RunReport.from_dict(json.loads(json.dumps(plain))).recovery == RECOVERY.to_dict()
 
 
-def test_infinite_costs_are_null_in_json_and_unbounded_in_tables():
+def test_infinite_costs_are_null_in_json_and_unbounded_in_tables(capsys: pytest.CaptureFixture[str]):
     values = {"contexts": 1234, "spent": math.inf, "reserved": 0.5, "corpus": math.inf, "left": None}
     row = plain_row(values, BUDGET)
     assert {**row, "spent": None, "reserved": 0.5, "unbounded": True, "unit": "pure", "for": "any_text"} == row
-    text = shown(ledger_table([row], BUDGET, list(values)))
+    print_costs([row], BUDGET, list(values), 20)
+    text = capsys.readouterr().out
     assert text.count("unbounded") == 2
     assert "1,234" in text
     assert "none" in text
     assert plain_row({**values, "spent": 1.0, "corpus": 1.0}, BUDGET)["unbounded"] is False
+
+
+FIGURES = {"contexts": 12, "tokens": 345, "spent": 1200.0, "reserved": 0.0, "returned": 0.0, "delta": 0.0}
+
+
+@pytest.mark.parametrize(("left", "text"), [(1.9998e-08, "0"), (-1e-9, "0"), (0.0024, "0.0024"), (None, "none")])
+def test_left_of_a_budget_is_printed_without_rounding_noise(left, text, capsys: pytest.CaptureFixture[str]):
+    row = plain_row({"author": "a", **FIGURES, "left": left}, BUDGET)
+    print_costs([row], BUDGET, ["author", *FIGURES, "left"], 20)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "345" in line]
+    assert line.replace("│", "").split() == ["a", "12", "345", "1,200", text]
+
+
+def test_left_of_a_release_is_small_against_its_corpus_limit(capsys: pytest.CaptureFixture[str]):
+    row = plain_row({"release": "r", **FIGURES, "spent": 5e8, "corpus": 90.0, "left": 10.0}, BUDGET)
+    print_costs([row], BUDGET, ["release", *FIGURES, "corpus", "left"], 20)
+    assert [cell for cell in capsys.readouterr().out.split() if cell[0].isdigit()] == [
+        "12",
+        "345",
+        "500,000,000",
+        "90",
+        "10",
+    ]
+
+
+@pytest.mark.parametrize("author", ["a", "customer-" * 7])
+def test_figures_are_whole_at_eighty_columns(author, monkeypatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("COLUMNS", "80")
+    large = {
+        "contexts": 1_234_567,
+        "tokens": 123_456_789,
+        "spent": 987_654_321.5,
+        "reserved": 1234.56,
+        "returned": 12.5,
+    }
+    for figures in ({**FIGURES, "reserved": 8.25}, {**large, "delta": 1.25e-9}):
+        row = plain_row({"author": author, **figures, "left": 12345.6}, BUDGET)
+        print_costs([row, row], BUDGET, ["author", *figures, "left"], 20)
+        out = capsys.readouterr().out
+        assert max(map(len, out.splitlines())) <= 80
+        for name, value in {**figures, "left": 12345.6}.items():
+            if value:
+                assert out.count(name) == (1 if figures["contexts"] == 12 else 2)
+                assert f"{value:,.0f}" in out or f"{value:,.6g}" in out, name
+    assert "987,654,322" in out
+    assert "1.25e-09" in out
 
 
 def test_the_first_row_says_how_long_its_limit_lasts():
