@@ -70,7 +70,7 @@ def night(call: Call, *, full_snapshot: SnapshotOption = False, run_id: RunOptio
     finally:
         # Steps that are done have drawn and charged, so they are shown even if a later step fails.
         if not call.as_json:
-            _print_night(made, call.config.release)
+            release_tables.print_night(made, call.config.release)
         if call.page and made.decision:
             print_note(f"{call.page}: {PAGE_NOTE}")
     assert made.decision is not None
@@ -102,7 +102,7 @@ def stream(
         made.update(batches=made["batches"] + 1, last=night.to_dict())
         call.tell(made)
         if not call.as_json:
-            _print_night(night, call.config.release)
+            release_tables.print_night(night, call.config.release)
         if failure := release_tables.find_gate_failure(night.decision):
             raise failure
 
@@ -316,15 +316,6 @@ def _print_release(facts: Mapping[str, Any]) -> None:
         print_rows(release_tables.runs_table(facts["runs"]))
         for run_id in release_tables.long_run_ids(facts["runs"]):
             print_whole("run", [run_id])
-
-
-def _print_night(made: Night, release: str) -> None:
-    if made.report:
-        release_tables.print_report(made.report, is_release=True)
-    if made.decision:
-        release_tables.print_decision(made.decision)
-    if made.publication:
-        release_tables.print_publication(made.publication, release)
 
 
 def read_ids(file: str | None, name: str) -> list[str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wordveil.release.verify import Verified
     from wordveil.spark.release.erase import Erasure, Place
     from wordveil.spark.release.gate import GateDecision
+    from wordveil.spark.release.night import Night
     from wordveil.spark.release.publish import Publication
 
 CHANGES = {
@@ -98,6 +99,48 @@ def _show_span(span: tuple[float, float]) -> str:
     return number(span[0]) if span[0] == span[1] else f"{number(span[0])} to {number(span[1])}"
 
 
+def print_night(made: Night, release: str) -> None:
+    """Print what a night did so far: its counts first, then the run, the gate and the publication.
+
+    Epsilon, recovery and exposures are said once, in the table of the run unless the publication says its own.
+    """
+    if made.report:
+        print_table(f"Night of {release}", night_facts(made))
+        print_table("Run", _night_run_facts(made, made.report), made.report.notes)
+    if made.decision:
+        print_decision(made.decision)
+    if made.publication:
+        recovery = made.publication.document["manifest"]["recovery"]
+        said = {"records", "relation", *recovery_facts(Recovery.from_dict(recovery) if recovery else None)}
+        facts = publication_facts(made.publication)
+        print_table(f"Published {release}", {name: facts[name] for name in facts if name not in said}, [_KEY_NOTE])
+
+
+def night_facts(made: Night) -> dict[str, str]:
+    """Make the rows of a night's counts: records, refused, withdrawn, published."""
+    report, publication = made.report, made.publication
+    assert report is not None
+    nothing = "nothing: the gate did not pass" if made.decision else "nothing yet"
+    return {
+        "records": f"{report.records:,} read; {CHANGES[report.changes]}",
+        "refused": show_reasons({**report.quarantined, **report.refused}),
+        "withdrawn": f"{report.withdrawn:,}",
+        "published": f"{publication.document['manifest']['records']:,} records" if publication else nothing,
+    }
+
+
+def _night_run_facts(made: Night, report: RunReport) -> dict[str, str]:
+    """Make the rows of a night's run without what others say."""
+    facts = report_facts(report, is_release=True)
+    unit = "text" if report.metric.startswith(f"{TEXTS}:") else "token"
+    said = {"records", "quarantined", "over budget", "withdrawn", "changes", f"epsilon a {unit}"}
+    if made.publication:
+        said |= {"exposes", "epsilon of the table"}
+    if report.epsilon_pure == report.epsilon_bound:
+        said.add("pure epsilon")
+    return {name: fact for name, fact in facts.items() if name not in said}
+
+
 def print_decision(decision: GateDecision) -> None:
     """Print the gate's rules with the measured values."""
     print_rows(gate_table(decision.result, decision.release, decision.draws_version))
@@ -139,10 +182,18 @@ def _advise(decision: GateDecision) -> str:
     return advice
 
 
+_KEY_NOTE = "send readers the public key separately from the table."
+
+
 def print_publication(made: Publication, release: str) -> None:
     """Print a publication."""
+    print_table(f"Published {release}", publication_facts(made), [_KEY_NOTE])
+
+
+def publication_facts(made: Publication) -> dict[str, str]:
+    """Make the rows of the table of a publication."""
     manifest = made.document["manifest"]
-    facts = {
+    return {
         "table": made.table,
         "manifest": made.manifest_path,
         "records": f"{manifest['records']:,}{_show_changed(manifest)}",
@@ -154,7 +205,6 @@ def print_publication(made: Publication, release: str) -> None:
         **left_out_facts(manifest.get("refused")),
         "public key": made.document["public_key"],
     }
-    print_table(f"Published {release}", facts, ["send readers the public key separately from the table."])
 
 
 def _show_changed(counts: Mapping[str, Any]) -> str:

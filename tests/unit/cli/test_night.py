@@ -16,6 +16,7 @@ import pytest
 from support.run_reports import make_run_report
 from support.workspaces import Command, Workspace
 from wordveil.errors import OutdatedGateError, ReleaseError, WordveilError
+from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.spark.release import night
 from wordveil.spark.release.gate import GateDecision
@@ -134,6 +135,38 @@ def test_params_that_where_does_not_use_are_refused_early(steps: Steps, config: 
     code, _, err = run("evaluate", "-c", config, "--param", "ds=x")
     assert code == 2
     assert "input.where does not use :ds" in err
+
+
+def test_a_night_begins_with_its_counts_and_says_figures_once(
+    steps: Steps, config: Path, run: Command, monkeypatch: Any
+):
+    monkeypatch.setenv("COLUMNS", "400")
+    recovery = Recovery(PriorRecovery(0.01, (Recovered(1, 0.2, 0.2),)), PriorRecovery(0.1, (Recovered(1, 0.3, None),)))
+    report = replace(
+        REPORT,
+        quarantined={"null_text": 2, "over_record_budget": 1},
+        refused={"over_record_budget": 5},
+        withdrawn=4,
+        recovery=recovery.to_dict(),
+        epsilon_pure=REPORT.epsilon_bound,
+    )
+    manifest = {**MANIFEST, "records": 11, "exposes": ["edited"], "recovery": recovery.to_dict()}
+    steps.ends["run"] = report
+    steps.ends["publish_release"] = replace(PUBLISHED, document={**PUBLISHED.document, "manifest": manifest})
+    _, out, _ = run("release", "night", "-c", config, *DAY)
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
+    assert [cell[0] for cell in cells[:4]] == ["records", "refused", "withdrawn", "published"]
+    assert cells[0][1].startswith("12 read; all")
+    assert [cell[1] for cell in cells[1:4]] == ["7 (2 null_text, 5 over_record_budget)", "4", "11 records"]
+    for said in ("epsilon", "words recovered", "rare words too", "exposes", "edited", "any_text"):
+        assert out.count(said) == 1, said
+    assert "12.5" in out
+    steps.ends["gate_release"] = FAILED
+    _, out, _ = run("release", "night", "-c", config, *DAY)
+    assert "nothing: the gate did not pass" in out
+    assert "unbounded for any two texts" not in out
+    steps.ends["run"] = replace(report, epsilon_pure=None)
+    assert "unbounded for any two texts" in run("release", "night", "-c", config, *DAY)[1]
 
 
 def test_a_parquet_output_has_no_night(workspace: Workspace, steps: Steps, run: Command):
