@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,17 @@ def test_a_table_verifies_by_both_names_of_the_command(run: Command, no_packages
     assert (code, "is older than 3, which you have seen" in err) == (9, True)
     code, _, err = run("verify", "--table", public.parent)
     assert (code, "no such file" in err) == (9, True)
+
+
+def test_verify_needs_no_package_that_draws(public: Path):
+    """docs/releases.md names the packages of an environment that only verifies."""
+    absent = ["scipy", "numba", "llvmlite", "gensim", "smart_open", "jinja2", "yaml", "threadpoolctl", "pyspark"]
+    arguments = ["verify", "--table", str(public), "--json"]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({absent})); from wordveil.cli.app import main; main({arguments})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["reader"] == "deltalake", done.stderr
 
 
 @pytest.mark.parametrize("option", ["--on-spark", "--delta-jars=jars", *_SPARK_VARIABLES, "hdfs:", "no deltalake"])
