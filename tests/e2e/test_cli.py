@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from support.pages import read_text
 from support.repository import ROOT
 from support.workspaces import KEY, SMALL, Command, Workspace, clean_environment, corpus, random_texts, read_output
 from wordveil.errors import ConfigError
@@ -26,8 +27,10 @@ def test_sanitise_prints_a_table_and_the_same_as_json(
     """With the key from a file and from the environment, which draw the same."""
     workspace.write_corpus(corpus(50))
     config = workspace.write_config()
-    code, table, err = run("sanitise", "--config", config, "--run-id", "night-1")
+    page = workspace.root / "run.html"
+    code, table, err = run("sanitise", "--config", config, "--run-id", "night-1", "--html", page)
     assert code == 0, err
+    assert "50 of 50 released" in read_text(page.read_text("utf-8"))
     for words in ("records", "50", "unknown words", "tokens a second", "any_text", "night-1", str(workspace.root)[:20]):
         assert words in table
     assert "words recovered" in table

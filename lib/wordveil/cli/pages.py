@@ -1,4 +1,4 @@
-"""Pages of ``plan`` and of ``release gate``, for ``--html``.
+"""Pages of ``plan``, ``sanitise`` and ``release gate``, for ``--html``.
 
 A page is one file that loads nothing from elsewhere, so it can be opened from a disk or a message. It has settings,
 counts, costs and public words, and never a record. Everything in it is escaped: names in configurations and tables are
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordveil.cli import tables
-from wordveil.privacy.recovery import PriorRecovery, Recovery
+from wordveil.cli import release_tables, tables
+from wordveil.privacy.recovery import WORD, PriorRecovery, Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import RULES, RuleResult
 from wordveil.report.histograms import draw_histogram
@@ -21,6 +21,7 @@ from wordveil.report.values import show_recovered, show_share
 from wordveil.text.choices import DrawnUnit
 
 if TYPE_CHECKING:
+    from wordveil.assembly.run_report import RunReport
     from wordveil.measures.comparison import SentenceComparison, SentencePreview
     from wordveil.measures.preview import Sample
     from wordveil.spark.plan.plan import Plan
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from wordveil.spark.release.gate import GateDecision
 
 _SHOWN_RUNS = 10
+_UNBOUNDED = "There is no bound for any two texts at all: texts that differ in what is shown can be distinguished."
 RELATIONS = {
     Relation.ANY_TEXT: "any two texts",
     Relation.SAME_LENGTH: "two texts with the same number of tokens",
@@ -81,6 +83,50 @@ def render_plan(
         compared=tables.compared_lines(comparison) if comparison else [],
         **_sample(preview.sample, plan.tokens if plan.unit == DrawnUnit.WORD else None),
     )
+
+
+def render_run(report: RunReport, *, is_release: bool) -> str:
+    """Render the page of a run. ``is_release``: the run updated an incremental release."""
+    withdrawn = {"withdrawn": f"{report.withdrawn:,}"} if is_release else {}
+    rate, recovery = report.unknown_rate, Recovery.from_dict(report.recovery) if report.recovery else None
+    groups = [("Quarantined, by reason", report.quarantined)]
+    if report.refused:
+        groups.append(("Over a budget, those refused before among them", report.refused))
+    return render_page(
+        "run.html",
+        title=f"Run of {report.release}",
+        report=report,
+        changes=release_tables.CHANGES[report.changes] if is_release else None,
+        notes=report.notes,
+        tiles={
+            "released": f"{report.released:,} of {report.records:,}",
+            **withdrawn,
+            "unknown words": "none seen" if rate is None else f"{rate:.1%}",
+        },
+        refusals=[(title, _count_bars(counts, report.records)) for title, counts in groups],
+        price=_describe_cost(report),
+        exposed=[(name, explain_exposure(name)) for name in report.exposes],
+        recovered=_recovered(recovery) if recovery else [],
+        of_words=recovery is None or recovery.of == WORD,
+        facts=release_tables.report_facts(report, is_release=is_release),
+    )
+
+
+def _describe_cost(report: RunReport) -> list[str]:
+    """Describe what the released records cost, in sentences."""
+    if report.epsilon_bound is None:
+        return ["Nothing was released, and nothing is charged."]
+    low, high = (tables.number(value) for value in report.epsilon_bound)
+    span = low if low == high else f"{low} to {high}"
+    pairs = RELATIONS[Relation(report.relation)]
+    sentences = [
+        f"A released record cost epsilon {span}: its output changes the odds between {pairs} by e^{high} at most."
+    ]
+    if report.epsilon_pure is None:
+        sentences.append(_UNBOUNDED)
+    if report.delta:
+        sentences.append(f"With a probability of at most {report.delta:.3g} an output may exceed this price.")
+    return sentences
 
 
 def explain_exposure(name: str) -> str:
@@ -142,9 +188,7 @@ def describe_price(plan: Plan) -> list[str]:
     if plan.tokens is None:
         sentences.append(f"The length is public, so a record costs this for each {token} that is drawn.")
     if plan.epsilon_pure is None:
-        sentences.append(
-            "There is no bound for any two texts at all: texts that differ in what is shown can be distinguished."
-        )
+        sentences.append(_UNBOUNDED)
     if plan.delta:
         sentences.append(f"With a probability of at most {plan.delta:.3g} an output may exceed this price.")
     return sentences
@@ -210,10 +254,13 @@ def _refusals(sample: Sample) -> list[tuple[str, list[_Bar]]]:
     groups = [("Quarantined, by reason", sample.quarantined)]
     if sample.emptied:
         groups.append(("Released as the empty text, by reason", sample.emptied))
-    return [
-        (title, [_Bar(name, count / sample.records, 0, f"{count:,}") for name, count in sorted(counts.items())])
-        for title, counts in groups
-    ]
+    return [(title, _count_bars(counts, sample.records)) for title, counts in groups]
+
+
+def _count_bars(counts: Mapping[str, int], records: int) -> list[_Bar]:
+    """Make a bar for each reason, as a share of the records read; a budget may have refused more of them before."""
+    whole = max(records, *counts.values(), 1)
+    return [_Bar(name, count / whole, 0, f"{count:,}") for name, count in sorted(counts.items())]
 
 
 def _rule(result: RuleResult) -> dict[str, Any]:

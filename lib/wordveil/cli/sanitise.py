@@ -14,7 +14,7 @@ from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import usage_error
 
 
-@command(read_config, params=True, report=True)
+@command(read_config, params=True, report=True, html=True)
 def sanitise(
     call: Call,
     *,
@@ -43,6 +43,10 @@ def sanitise(
             from wordveil.spark.sanitise.job import run_sanitise
 
             report = run_sanitise(call.config, session, overwrite=overwrite, **common)
+    if call.page:
+        from wordveil.cli.pages import render_run
+
+        call.save_page(render_run(report, is_release=is_release))
     return Result(report.to_dict(), partial(print_report, report, is_release=is_release))
 
 

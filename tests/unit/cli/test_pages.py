@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from support.pages import ESCAPED, EVIL, check_alone, read_text
+from support.run_reports import make_run_report
 from wordveil.cli.files import check_page, save_page
-from wordveil.cli.pages import EXPOSURES, RELATIONS, explain_exposure, render_gate, render_plan
+from wordveil.cli.pages import EXPOSURES, RELATIONS, explain_exposure, render_gate, render_plan, render_run
 from wordveil.cli.plan import check_text
 from wordveil.cli.plan_tables import plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
@@ -110,6 +111,18 @@ WHOLE = replace(
 SUBJECTS = {"the subject of the sentence": "train bus", "the subject that was drawn": "ship sea"}
 
 
+RUN = make_run_report(
+    records=125,
+    released=121,
+    quarantined={"null_text": 3, "oversize": 1},
+    refused={"over_author_budget": 200},
+    withdrawn=7,
+    exposes=("edited", "column:product"),
+    recovery=RECOVERY.to_dict(),
+    changes="scan",
+)
+
+
 def plan_page(plan: Plan = PLAN, sample: Sample | None = SAMPLE, **given: Any) -> str:
     table = TableSample(sample, 1_000_000, token_price=8.0) if sample else None
     preview = Preview(table, given.pop("words", WORDS if sample else []))
@@ -128,6 +141,8 @@ PAGES = {
     "plan without a bundle": lambda: plan_page(
         replace(PLAN, bundle=None, epsilon_bound=None, epsilon_pure=None, recovery=None), None, notes=["run build"]
     ),
+    "run": lambda: render_run(RUN, is_release=True),
+    "run of a job": lambda: render_run(make_run_report(), is_release=False),
     "gate": lambda: render_gate(DECISION),
     "gate without rules": lambda: render_gate(replace(DECISION, result=evaluate(GateRules(), Measured()))),
 }
@@ -213,6 +228,29 @@ def test_plan_page_says_what_is_released_and_at_which_price():
         assert words in text, words
 
 
+def test_the_page_of_a_run_says_what_became_of_its_records():
+    text = read_text(PAGES["run"]())
+    for words in (
+        "Run night-1 . Records were found by scan: the contents",
+        "121 of 125 released 7 withdrawn",
+        "10.0% unknown words",
+        "Quarantined, by reason null_text 3 oversize 1",
+        "refused before among them over_author_budget 200",
+        "A released record cost epsilon 10 to 12.5",
+        "between any two texts by e^12.5 at most",
+        "column:product The column is published",
+        "sees one word of the output",
+        "without looking 9.5% after one draw 22.3%",
+        "tokens drawn 48",
+    ):
+        assert words in text, words
+    alone = read_text(PAGES["run of a job"]())
+    assert "withdrawn" not in alone
+    assert "Not measured" in alone
+    refused = read_text(render_run(make_run_report(released=0, epsilon_bound=None, records=0), is_release=False))
+    assert "Nothing was released, and nothing is charged." in refused
+
+
 def test_the_page_of_a_gate_says_what_was_decided_and_about_what():
     text = read_text(PAGES["gate"]())
     for words in (
@@ -243,7 +281,8 @@ def test_whatever_a_page_is_given_is_escaped():
     runs = [{**DECISION.runs[0], "run_id": EVIL, "kind": EVIL, "state": EVIL}]
     result = evaluate(GateRules(exposes=(f"column:{EVIL}",)), Measured(exposes=(f"column:{EVIL}",)))
     gate = render_gate(replace(DECISION, release=EVIL, runs=runs, fingerprints={EVIL: EVIL}, rules=EVIL, result=result))
-    for page in (*plans, gate):
+    run = render_run(replace(RUN, release=EVIL, run_id=EVIL, notes=(EVIL,), quarantined={EVIL: 1}), is_release=True)
+    for page in (*plans, run, gate):
         assert ESCAPED in page
         check_alone(page)
 
