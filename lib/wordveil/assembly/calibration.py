@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from wordveil.arrays import Bool
 from wordveil.assembly.bundles import open_parts
+from wordveil.assembly.field import find_field_fit
 from wordveil.assembly.passages import is_text, list_names, read_strings
 from wordveil.assembly.remote import fetch
 from wordveil.config.checks import find_place_faults
@@ -172,7 +173,7 @@ def run_calibration(request: Request, config: Config, work: BuildContext) -> Cal
     is_exact = all(figure.is_exact for meaning in meanings for figure in meaning.words)
     return Calibration(
         mechanism=subject.mechanism,
-        facts=_list_facts(config.mechanism, subject, request.plan, is_exact=is_exact),
+        facts=_list_facts(config, subject, request.plan, is_exact=is_exact),
         meanings=tuple(meanings),
         found=tuple(answers),
         notes=(*notes, _EXACT_NOTE if is_exact else _DRAWN_NOTE, K_NOTE if hierarchy else NO_K_NOTE),
@@ -322,7 +323,9 @@ def _judge_sample(
     return sorted(judged, key=lambda meaning: (meaning.epsilon, meaning.clusters))
 
 
-def _list_facts(section: MechanismSection, subject: Subject, plan: WordPlan, *, is_exact: bool) -> Mapping[str, str]:
+def _list_facts(config: Config, subject: Subject, plan: WordPlan, *, is_exact: bool) -> Mapping[str, str]:
+    section = config.mechanism
+    fit = find_field_fit(config, subject.embedding)
     size = subject.embedding.size
     settings = {name: value for name, value in section.recipe.items() if name != "epsilon"}
     measured = f"{size if is_exact else min(plan.words, size):,} of {size:,}"
@@ -331,6 +334,7 @@ def _list_facts(section: MechanismSection, subject: Subject, plan: WordPlan, *, 
         "settings": ", ".join(f"{name} {value}" for name, value in settings.items() if value not in (None, []))
         or "none",
         "embedding": section.names["embedding"],
+        **({"fit to your field": fit.describe()} if fit else {}),
         "dimension": f"{subject.embedding.dimension:,}",
         "words measured": measured,
         "draws of a word": f"{plan.runs:,}",

@@ -112,6 +112,7 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
         "mechanism": f"{plan.mechanism}, epsilon {tables.price_plan(plan)}{'' if is_whole else ' for each token'}",
         "bundle": plan.bundle or "none yet",
+        **({"fit to your field": plan.field_fit.describe()} if plan.field_fit else {}),
         "largest distance": number(plan.diameter),
         "composition": tables.COMPOSED.get(plan.composition, plan.composition),
         "holds for": f"pairs of texts related by {plan.relation}",

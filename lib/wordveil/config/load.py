@@ -234,8 +234,9 @@ def parse_config(
     known = {where for fault in all_faults for where in (fault.where, fault.where.partition(".")[0])}
     others = find_contradictions(_sound_sections(raw, directory))
     all_faults.extend(fault for fault in others if fault.where not in known)
-    if config is not None and (passages := getattr(config.mechanism, "passages", None)):
-        all_faults.extend(find_place_faults("mechanism.passages", passages, config.places))
+    for name in ("passages", "texts") if config is not None else ():
+        if config is not None and (texts := getattr(config.mechanism, name, None)):
+            all_faults.extend(find_place_faults(f"mechanism.{name}", texts, config.places))
     if all_faults or config is None:
         raise ConfigError(source, sorted(set(all_faults), key=lambda fault: (_order(fault.where), fault.where)))
     return config
@@ -276,13 +277,13 @@ _MESSAGES: dict[tuple[str, str], str] = {
         "is required: write as: pseudonym, or the column's name alone, under which it is published unchanged."
     ),
     ("mechanism.public", "missing"): (
-        "is required: set `public: true` if the embedding, its vocabulary and its index, and all frequencies, "
+        "is required: set `public: true` if the embedding, its vocabulary and its index, and all frequencies, texts, "
         "similarities, pairs, classes, n-grams and passages that this section names, were made without the private "
         "corpus, and a generator as well, unless corpus: private says otherwise. What is made from the corpus leaks "
         "it: use another embedding, or another file."
     ),
     ("mechanism.public", "literal_error"): (
-        "only `public: true` can be used: an embedding, frequencies, similarities, pairs, classes, n-grams or "
+        "only `public: true` can be used: an embedding, frequencies, texts, similarities, pairs, classes, n-grams or "
         "generators made from the private corpus break the guarantee. Use those made from public text."
     ),
     ("mechanism.model", "missing"): (

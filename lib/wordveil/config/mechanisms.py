@@ -96,10 +96,14 @@ class MechanismSection(Section):
     what attackers are assumed to know, and what some mechanisms are built from. By default frequencies follow the
     words' ranks in the embedding.
     """
+    texts: PassagesPath | None = None
+    """Public texts of the field of the private ones: a file with a text a line or a column of texts. ``plan`` and
+    ``calibrate`` measure how well the vectors fit them, and ``plan`` shows their words as examples. Changes no draw.
+    """
     public: Literal[True]
     """States that nothing named in this section was made from the private corpus: the embedding with its vocabulary and
-    index, frequencies, similarities, pairs, classes, n-grams and passages; and a generator, unless ``corpus`` says
-    otherwise.
+    index, frequencies, texts, similarities, pairs, classes, n-grams and passages; and a generator, unless ``corpus``
+    says otherwise.
     """
     name: str
     """The mechanism."""

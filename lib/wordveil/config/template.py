@@ -289,6 +289,7 @@ mechanism:
   # says how many words an attacker recovers; `wordveil docs choosing` has a worked choice.
   # epsilon: (a number)   # FILL IN
   embedding: glove  # 100,000 English words x 100, or a path to your own: `wordveil docs choosing`
+  # texts: public.txt   # public texts of your field, if any: `plan` says how well the vectors fit them
   # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of glove.
   # public: true   # FILL IN
 """

@@ -190,6 +190,17 @@ def read(run: Command, *arguments: object) -> dict[str, Any]:
     return found
 
 
+def test_the_fit_to_public_texts_is_a_fact(workspace: Workspace, run: Command):
+    texts = workspace.root / "texts.txt"
+    texts.write_text("".join(f"{' '.join(WORDS[first : first + 30])}\n" for first in range(40)))
+    config = workspace.write_config(mechanism={**TREE, "texts": str(texts)})
+    assert (
+        "frequent words of mechanism.texts" in read(run, "-c", config, "--epsilon", "4")["facts"]["fit to your field"]
+    )
+    config = workspace.write_config(mechanism=TREE)
+    assert "fit to your field" not in read(run, "-c", config, "--epsilon", "4")["facts"]
+
+
 def test_figures_of_several_epsilons_and_a_page(config: Path, run: Command, tmp_path: Path):
     page = tmp_path / "page.html"
     found = read(run, "-c", config, "--epsilon", "6,2,4", "--html", page)

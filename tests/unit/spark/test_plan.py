@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,6 +18,7 @@ from wordveil.cli.plan_tables import cluster_table, plan_facts
 from wordveil.config.guess import Column
 from wordveil.config.load import parse_config
 from wordveil.config.schema import SparkSection
+from wordveil.errors import ConfigError, PublicFileError
 from wordveil.measures.preview import inspect
 from wordveil.records.sanitiser import release_terms
 from wordveil.spark.input.inspect import read_columns, reads_changes
@@ -147,6 +149,36 @@ def test_words_of_a_sample_come_from_the_counts_of_public_text(workspace: Worksp
     request = check_preview(config, 5, None)
     assert request is not None
     assert WORDS[70] not in request.words
+
+
+def test_public_texts_tell_the_fit_and_the_words_of_a_sample(workspace: Workspace):
+    workspace.write_corpus(corpus(3))
+    texts = workspace.root / "texts.txt"
+    rng = np.random.default_rng(6)
+    lines = [" ".join(WORDS[index] for index in rng.integers(200, 240, 12)) for _ in range(60)]
+    texts.write_text("\n".join(f"{line} {WORDS[299]} the" for line in lines))
+    plain = workspace.config()
+    config = workspace.config(mechanism={"texts": str(texts)})
+    bundle = build_bundle(config)
+    assert find_once(plain)().fingerprint == bundle.fingerprint, "they change nothing that is drawn"
+    fit = make_plan(config, refuse).field_fit
+    assert fit is not None
+    assert fit.words == 41
+    assert make_plan(config, refuse).to_dict()["field_fit"]["share"] == fit.share
+    assert plan_facts(make_plan(config, refuse))["fit to your field"] == fit.describe()
+    assert "fit to your field" not in plan_facts(make_plan(plain, refuse))
+    request = check_preview(config, 5, None)
+    assert request is not None
+    assert request.words[0] == WORDS[299]
+    texts.unlink()
+    with pytest.raises(PublicFileError, match=r"mechanism\.texts = .*: no such file"):
+        make_plan(config, refuse)
+
+
+def test_public_texts_inside_the_corpus_are_refused(workspace: Workspace):
+    inside = str(workspace.root / "corpus" / "texts.txt")
+    with pytest.raises(ConfigError, match=r"mechanism\.texts = .*is input\.path, inside it or above it"):
+        workspace.config(mechanism={"texts": inside})
 
 
 @pytest.mark.parametrize(("output", "by_cluster"), [("representative", True), ("member", False)])

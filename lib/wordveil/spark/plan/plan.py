@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import FindBundle, find_once
+from wordveil.assembly.field import find_field_fit
 from wordveil.assembly.jobs import find_table_terms
 from wordveil.config.load import Config
 from wordveil.config.schema import SparkSection
@@ -23,6 +24,7 @@ from wordveil.evaluation.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
 from wordveil.measures.estimates import Estimator
+from wordveil.measures.field_fit import FieldFit
 from wordveil.measures.preview import Sample
 from wordveil.measures.recovery import draw_publicly, find_laws
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
@@ -63,7 +65,7 @@ class Plan:
     ``table``: of a shuffled table the promise, the ``least_rows`` of a group that it takes (None: more than any table
     has), and the ``epsilon_of_rows`` of ``rows``, if given. ``pseudonyms``: the input's columns that are published as
     pseudonyms. ``counted``: with a column of symbols, of so many ``draws`` the ``least`` of a symbol that stands out
-    from none in an estimate.
+    from none in an estimate. ``field_fit``: how well the vectors fit the public texts of ``mechanism.texts``, if named.
     """
 
     release: str
@@ -98,6 +100,7 @@ class Plan:
     table: dict[str, Any] | None = None
     counted: dict[str, int] | None = None
     pseudonyms: tuple[str, ...] = ()
+    field_fit: FieldFit | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -107,7 +110,8 @@ class Plan:
             made["author_records"] = {**asdict(self.author_records), "suggested_limit": limit}
         if self.refusals is not None:
             made["refusals"] = self.refusals.to_dict()
-        return {**self.__dict__, **made, "linkage": self.linkage and asdict(self.linkage)}
+        fit, linkage = self.field_fit and asdict(self.field_fit), self.linkage and asdict(self.linkage)
+        return {**self.__dict__, **made, "linkage": linkage, "field_fit": fit}
 
 
 def make_plan(
@@ -176,6 +180,7 @@ def make_plan(
         fitting=_count_fitting(config.budget, terms, terms.tokens) if terms else {},
         fitting_tokens=terms.tokens if terms else None,
         longest_cost=_price_longest(config.budget, terms, terms.tokens) if terms and terms.tokens else None,
+        field_fit=None if look else find_field_fit(config),
         counted=_plan_counts(bundle, policy, rows or CANDIDATES) if bundle and config.text_columns.symbols else None,
         table=_plan_table(find_table_terms(config.output.shuffle, settings, bundle), rows) if bundle else None,
     )

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.assembly.bundles import FindBundle, find_bundle, find_ngrams
-from wordveil.assembly.inputs import find_frequencies
+from wordveil.assembly.field import find_field_frequencies
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import MechanismSection
 from wordveil.crypto.streams import draw_words
@@ -216,7 +216,7 @@ def check_preview(
     if words is not None:
         shown, unknown = sort_words(words.split(","), config.policy, bundle.vocabulary)
     elif draws_words:
-        frequencies = find_frequencies(config.mechanism.frequencies, bundle.vocabulary.array)
+        frequencies = find_field_frequencies(config.mechanism, bundle.vocabulary.array)
         shown = default_words(bundle.vocabulary, frequencies, config.policy.language)
     ngrams = find_ngrams(config.text) if rows is not None else None  # words alone are drawn without it
     sanitiser = BundleSanitiser(bundle, config.policy, ngrams, config.text_columns)
