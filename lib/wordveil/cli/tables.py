@@ -88,6 +88,11 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
         facts["different words a record"] = _quantiles(sample.distinct)
     if sample.emptied:
         facts["released as the empty text"] = show_reasons(sample.emptied)
+    if others := sample.other_languages:
+        share, most = _share(sum(others.values()), sample.released), max(others, key=lambda name: others[name])
+        facts["in another language"] = (
+            f"{share} at least, most of them {most}: their words come out as noise. Set text.other_language: quarantine"
+        )
     if sample.cut is not None:
         facts["longer than n_max"] = f"{_share(sample.cut, sample.released)}, cut"
         facts["shorter than n_max"] = f"{_share(sample.padded or 0, sample.released)}, padded"

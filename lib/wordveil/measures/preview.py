@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -23,6 +23,7 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import usage_error
+from wordveil.measures.other_languages import count_other_languages
 from wordveil.measures.text_lengths import Suggestion, suggest_length
 from wordveil.measures.token_draws import as_records, choose_records, draw_texts, fit_texts, write_tokens
 from wordveil.mechanisms.base import Mechanism
@@ -32,7 +33,7 @@ from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.schema import REASON_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS, split_reasons
 from wordveil.scores.counts import Bin, count_bins
-from wordveil.text.choices import DrawnUnit, Length, Refused, UnknownWords
+from wordveil.text.choices import DrawnUnit, Length, OtherLanguage, Refused, UnknownWords
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 from wordveil.text.stop_words import load_stop_words
@@ -73,7 +74,9 @@ class Sample:
     without such words; of texts that are drawn whole, those that keep their subject. ``by_cluster``: one word is
     written for each cluster, and ``keep_rate`` is the share of words that stay in theirs. ``columns``: lengths by
     column, if there are several. ``unit``: what is drawn. ``draws``: tokens that are drawn for each released record,
-    before texts are cut or filled; not in JSON.
+    before texts are cut or filled; not in JSON. ``other_languages``: number of released records that look like another
+    language (:func:`wordveil.measures.other_languages.count_other_languages`), by its code; empty if the policy
+    identifies languages itself.
 
     ``tokens_per_second`` and ``seconds`` (cutting all records into words, and drawing ``tokens``) are of one core of
     this machine, by processor time, so that a busy machine does not count.
@@ -100,6 +103,7 @@ class Sample:
     unit: str = DrawnUnit.WORD
     draws: tuple[int, ...] = ()
     by_cluster: bool = False
+    other_languages: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def unknown_rate(self) -> float | None:
@@ -206,6 +210,7 @@ class _Encoded:
     draws: Int64
     words: int
     unknown: int
+    other_languages: Counter[str]
     seconds: float
 
     @property
@@ -266,6 +271,7 @@ def inspect(
         unit=policy.unit,
         draws=tuple(encoded.draws.tolist()),
         by_cluster=by_cluster,
+        other_languages=dict(encoded.other_languages),
     )
 
 
@@ -321,6 +327,7 @@ def _encode(
     limit = None if policy.n_max else bundle.mechanism.max_tokens
     records, seconds, words, unknown = 0, 0.0, 0, 0
     reasons: Counter[str] = Counter()
+    others: Counter[str] = Counter()
     ids, draws = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     lengths = [np.empty((0, len(columns.names)), np.int64)]
     for batch in batches:
@@ -346,8 +353,11 @@ def _encode(
         draws.append(np.where(sound, np.diff(encoded.drawn_offsets), 0)[sound | emptied])
         words += int(encoded.words[sound | emptied].sum())
         unknown += int(encoded.unknown[sound | emptied].sum())
+        if policy.other_language == OtherLanguage.RELEASE:
+            joined_texts = pc.binary_join_element_wise(*texts, "\n").filter(pa.array(sound, pa.bool_()))
+            others += count_other_languages(joined_texts, policy.language) or Counter()
     arrays = (np.concatenate(ids), np.concatenate(lengths), np.concatenate(draws))
-    return _Encoded(records, reasons, *arrays, words, unknown, seconds)
+    return _Encoded(records, reasons, *arrays, words, unknown, others, seconds)
 
 
 def _measure_quantiles(lengths: Int64) -> Quantiles | None:

@@ -22,6 +22,8 @@ from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.text.policy import TextPolicy
 
 OPEN = TextPolicy()
+GERMAN = "Seit gestern kann ich mich nicht mehr mit meinem Konto anmelden."
+FRENCH = "Je ne peux plus me connecter depuis hier, et le mot de passe est refusé."
 LINE = toys.toy_embedding(["near", "next", "far"], [1.0, 2.0, 5.0])
 TEXTS = ["near next", "near zorblax far far", None, "東京", "", "NEXT, near!"]
 REASONS = [None, None, "oversize", None, None, None]
@@ -152,6 +154,20 @@ def test_list_words_has_a_row_for_each_word():
     assert list_words([replace(previews[1], replacements=())]) == (
         ["word", "stays at 4", "likeliest others at 4"],
         [["train", "40.0%", "none drawn twice"]],
+    )
+
+
+def test_records_in_another_language_are_counted_where_they_pass(bundle):
+    texts = [GERMAN, "near and far are what the next one is", GERMAN, None, FRENCH]
+    records = batch(texts, [None, None, None, "null_text", None])
+    sample = inspect([records, records], OPEN, bundle)
+    assert sample.other_languages == {"de": 4, "fr": 2}
+    shown = sample_facts(sample, {"table_rows": 10, "core_hours": None, "core_hours_a_million": None})
+    assert shown["in another language"].startswith("6 (75.0%) at least, most of them de: ")
+    assert not {"ich", "nicht"} & {*" ".join(shown.values()).split()}
+    assert inspect([records], TextPolicy(other_language="quarantine"), bundle).other_languages == {}
+    assert "in another language" not in sample_facts(
+        inspect([batch()], OPEN, bundle), {"table_rows": 5, "core_hours": None, "core_hours_a_million": None}
     )
 
 
