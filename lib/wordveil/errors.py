@@ -118,6 +118,10 @@ class InputError(WordveilError, exit_code=4):
     """An input table that cannot be read or lacks what the configuration names. Exit code 4."""
 
 
+class EmptyInputError(InputError):
+    """An input, or a slice of one, without records, where the caller asked to do nothing then."""
+
+
 class KeyMaterialError(WordveilError, exit_code=5):
     """A key that is missing, unsafe or malformed. Its message never holds key bytes. Exit code 5."""
 

@@ -36,6 +36,9 @@ SnapshotOption = Annotated[
         "--full-snapshot", help="The input is the whole corpus: withdraw records of the release that it does not have."
     ),
 ]
+SkipOption = Annotated[
+    bool, Option("--skip-empty", help="Do nothing if the input, or the slice that input.where selects, has no record.")
+]
 JsonOption = Annotated[
     bool, Option("--json", rich_help_panel="Output", help="Print the result as JSON on standard output.")
 ]

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option, Typer
 
 from wordveil.cli import release_tables
-from wordveil.cli.options import RunOption, SnapshotOption, prepare_session, read_release_config
+from wordveil.cli.options import RunOption, SkipOption, SnapshotOption, prepare_session, read_release_config
 from wordveil.cli.output import print_note, print_rows, print_table, print_whole, show_progress, show_status
 from wordveil.cli.pages import render_gate
 from wordveil.cli.scaffold import PAGE_NOTE, Call, Result, command
 from wordveil.cli.verify import verify
-from wordveil.errors import usage_error
+from wordveil.errors import EmptyInputError, usage_error
 
 if TYPE_CHECKING:
     from wordveil.spark.release.night import Night
@@ -37,7 +37,16 @@ IdsOption = Annotated[
 
 @app.command()
 @command(read_release_config, params=True, report=True, html=True)
-def night(call: Call, *, full_snapshot: SnapshotOption = False, run_id: RunOption = None) -> Result:
+def night(
+    call: Call,
+    *,
+    full_snapshot: SnapshotOption = False,
+    skip_empty: SkipOption = False,
+    hold: Annotated[
+        bool, Option("--no-publish", help="End after the gate. `wordveil release publish` publishes what has passed.")
+    ] = False,
+    run_id: RunOption = None,
+) -> Result:
     """Sanitise, gate and publish in one Spark session.
 
     Does what the three commands do one after the other. Stops at the first step that fails, with its exit code.
@@ -63,10 +72,14 @@ def night(call: Call, *, full_snapshot: SnapshotOption = False, run_id: RunOptio
                 params=call.params,
                 run_id=run_id,
                 full_snapshot=full_snapshot,
+                skip_empty=skip_empty,
+                publish=not hold,
                 progress=progress,
                 tasks=tasks,
                 done=keep,
             )
+    except EmptyInputError as error:
+        return release_tables.describe_skipped(error)
     finally:
         # Steps that are done have drawn and charged, so they are shown even if a later step fails.
         if not call.as_json:
@@ -244,7 +257,7 @@ def purge(call: Call) -> Result:
 
 
 @app.command()
-@command(read_release_config)
+@command(read_release_config, report=True)
 def compact(
     call: Call,
     retain_hours: Annotated[

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.output import ResultTable, print_note, print_rows, print_table
+from wordveil.cli.scaffold import Result
 from wordveil.cli.tables import (
     ALONE_NOTE,
     SHUFFLED_NOTE,
@@ -18,7 +20,7 @@ from wordveil.cli.tables import (
     show_value,
     table_facts,
 )
-from wordveil.errors import GateError
+from wordveil.errors import EmptyInputError, GateError
 from wordveil.privacy.guarantees import TEXTS
 from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.table import TablePrivacy
@@ -43,6 +45,11 @@ CHANGES = {
 _SHOWN_RUNS = 10
 # The length of a generated run id.
 _RUN_ID = 25
+
+
+def describe_skipped(error: EmptyInputError) -> Result:
+    """Make the result of a run that --skip-empty ended: ``has_records`` is false."""
+    return Result({"has_records": False}, partial(print_note, str(error)))
 
 
 def print_report(report: RunReport, *, is_release: bool = False) -> None:

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from wordveil.cli.options import RunOption, SnapshotOption, prepare_session, read_config
+from wordveil.cli.options import RunOption, SkipOption, SnapshotOption, prepare_session, read_config
 from wordveil.cli.output import show_progress
-from wordveil.cli.release_tables import print_report
+from wordveil.cli.release_tables import describe_skipped, print_report
 from wordveil.cli.scaffold import Call, Result, command
-from wordveil.errors import usage_error
+from wordveil.errors import EmptyInputError, usage_error
 
 
 @command(read_config, params=True, report=True, html=True)
@@ -22,6 +22,7 @@ def sanitise(
         bool, Option("--overwrite", help="Replace an existing output. Not for releases (output.format: delta).")
     ] = False,
     full_snapshot: SnapshotOption = False,
+    skip_empty: SkipOption = False,
     run_id: RunOption = None,
 ) -> Result:
     """Sanitise the corpus into a table, or update a release.
@@ -34,15 +35,19 @@ def sanitise(
     _check_options(overwrite=overwrite, full_snapshot=full_snapshot, is_release=is_release)
     with show_progress() as (progress, tasks):
         session = prepare_session(call.config)
-        common: dict[str, Any] = {"params": call.params, "run_id": run_id, "progress": progress, "tasks": tasks}
-        if is_release:
-            from wordveil.spark.release.run import run_release
+        common: dict[str, Any] = {"params": call.params, "run_id": run_id, "skip_empty": skip_empty}
+        common |= {"progress": progress, "tasks": tasks}
+        try:
+            if is_release:
+                from wordveil.spark.release.run import run_release
 
-            report = run_release(call.config, session, full_snapshot=full_snapshot, **common)
-        else:
-            from wordveil.spark.sanitise.job import run_sanitise
+                report = run_release(call.config, session, full_snapshot=full_snapshot, **common)
+            else:
+                from wordveil.spark.sanitise.job import run_sanitise
 
-            report = run_sanitise(call.config, session, overwrite=overwrite, **common)
+                report = run_sanitise(call.config, session, overwrite=overwrite, **common)
+        except EmptyInputError as error:
+            return describe_skipped(error)
     if call.page:
         from wordveil.cli.pages import render_run
 

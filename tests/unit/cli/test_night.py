@@ -15,7 +15,7 @@ import pytest
 
 from support.run_reports import make_run_report
 from support.workspaces import Command, Workspace
-from wordveil.errors import OutdatedGateError, ReleaseError, WordveilError
+from wordveil.errors import EmptyInputError, OutdatedGateError, ReleaseError, WordveilError
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.spark.release import night
@@ -167,6 +167,25 @@ def test_a_night_begins_with_its_counts_and_says_figures_once(
     assert "unbounded for any two texts" not in out
     steps.ends["run"] = replace(report, epsilon_pure=None)
     assert "unbounded for any two texts" in run("release", "night", "-c", config, *DAY)[1]
+
+
+def test_a_night_without_publication_ends_after_a_passed_gate(steps: Steps, config: Path, run: Command):
+    code, out, _ = run("release", "night", "-c", config, *DAY, "--no-publish", "--json")
+    assert code == 0
+    assert steps.taken == ["run", "gate_release"]
+    found = json.loads(out)
+    assert (found["gate"]["passed"], found["publish"]) == (True, None)
+    assert steps.given["skip_empty"] is False
+
+
+def test_a_night_without_a_record_does_nothing_if_asked(steps: Steps, config: Path, run: Command, tmp_path: Path):
+    steps.ends["run"] = EmptyInputError("input /lake/in: has no record with day = :day. Nothing was done.")
+    report = tmp_path / "report.json"
+    code, out, _ = run("release", "night", "-c", config, *DAY, "--skip-empty", "--json", "--report", report)
+    assert (code, json.loads(out)) == (0, {"has_records": False})
+    assert json.loads(report.read_text("utf-8"))["result"] == {"has_records": False}
+    assert (steps.taken, steps.given["skip_empty"]) == (["run"], True)
+    assert "has no record" in run("release", "night", "-c", config, *DAY, "--skip-empty")[2]
 
 
 def test_a_parquet_output_has_no_night(workspace: Workspace, steps: Steps, run: Command):

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from wordveil.errors import ConfigError, Fault, InputError, did_you_mean
+from wordveil.errors import ConfigError, EmptyInputError, Fault, InputError, did_you_mean
 from wordveil.input.files import require_format
 from wordveil.input.formats import FILE_FORMATS, NO_FEED, has_header
 from wordveil.input.parameters import NO_PARAMS, check_params
@@ -37,7 +37,7 @@ from wordveil.spark.input.table_versions import (
 )
 from wordveil.spark.platform.columns import check_columns, rename_columns
 from wordveil.spark.platform.delta import CHANGE_FEED, read_delta_files, read_delta_version, require_delta
-from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
+from wordveil.spark.platform.errors import error_condition, input_errors, job_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.iceberg import find_iceberg_path
 from wordveil.spark.platform.versions import file_path, parse_schema, try_cast
@@ -241,6 +241,22 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
             f"{name}."
         )
     return table
+
+
+def has_records(rows: DataFrame, outcome: str) -> bool:
+    """Return whether there is a record. Spark reads files until it finds one, and only the condition's columns.
+
+    ``outcome``: what an error of Spark says of the command, such as ``nothing was planned``.
+    """
+    with job_errors(outcome):
+        return not rows.isEmpty()
+
+
+def require_records(table: InputTable) -> None:
+    """Raise :class:`EmptyInputError` if the input, or the slice that its condition selects, has no record."""
+    if not has_records(table.read(), "nothing was drawn"):
+        where = f" with {table.source.where}" if table.source.where else ""
+        raise EmptyInputError(f"input {table.source.name}: has no record{where}. Nothing was done.")
 
 
 def is_delta_path(spark: SparkSession, path: str) -> bool:

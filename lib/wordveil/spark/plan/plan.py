@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from wordveil.artifacts.bundle import Bundle
@@ -34,10 +34,9 @@ from wordveil.privacy.table import TableTerms
 from wordveil.records.sanitiser import compose, release_terms
 from wordveil.release.budgets import PURE, AuthorRecords, Budget, RefusalForecast, count_fitting, multiply
 from wordveil.spark.input.local_schema import read_local_schema
-from wordveil.spark.input.source import open_input
+from wordveil.spark.input.source import has_records, open_input
 from wordveil.spark.plan.sample import TableSample
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
-from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import require_free_paths
 from wordveil.text.choices import DrawnUnit, Length, Output
 from wordveil.text.policy import TextPolicy
@@ -172,7 +171,7 @@ def make_plan(
         epsilon_pure=priced.epsilon_pure if priced else None,
         delta=priced.delta if priced else None,
         output_format=config.output.format,
-        has_records=_has_records(table) if look and table is not None else None,
+        has_records=has_records(table, "nothing was planned") if look and table is not None else None,
         recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
         output_words=tuple(forecast_lengths(policy, bundle.mechanism, bundle.vocabulary.size)) if bundle else (),
         linkage=trials.forecast(_lengths(policy)) if bundle and (trials := find_trials()) else None,
@@ -277,9 +276,3 @@ def _read_schema(source: Source, spark: SparkSection) -> StructType | None:
         return None
     check_columns(local.schema, source, f"{source.setting} {source.name}", may_rename=True)
     return local.schema
-
-
-def _has_records(table: DataFrame) -> bool:
-    """Return whether there is a record. Spark reads files until it finds a row, and only the condition's columns."""
-    with job_errors("nothing was planned"):
-        return not table.isEmpty()

@@ -48,27 +48,29 @@ def run_night(
     params: Mapping[str, str] = NO_PARAMS,
     run_id: str | None = None,
     full_snapshot: bool = False,
+    skip_empty: bool = False,
+    publish: bool = True,
     progress: Callable[[str], None] = ignore,
     tasks: TaskProgress = ignore,
     done: Callable[[Night], None] = ignore,
 ) -> Night:
     """Update a release from its input, gate it and, if it passes, publish it.
 
-    Parameters are those of :func:`wordveil.spark.release.run.run_release`; ``done`` is called after each step with the
-    results so far. Raises a step's error: later steps are not begun, and earlier results stay. A gate that does not
-    pass is no error: the nightly run then has no publication.
+    Parameters are those of :func:`wordveil.spark.release.run.run_release`; without ``publish`` the gate is the last
+    step. ``done`` is called after each step with the results so far. Raises a step's error: later steps are not begun,
+    and earlier results stay. A gate that does not pass is no error: the nightly run then has no publication.
     """
     check_params(config.source.where, params)
     rules, audits, find = config.rules, partial(find_audits, config), partial(find_facts, config)
     job = load_release_job(config, BuildContext(progress, tasks))
     with open_runner(job, session, params, progress, tasks) as runner:
-        night = Night(runner.run(run_id, full_snapshot=full_snapshot))
+        night = Night(runner.run(run_id, full_snapshot=full_snapshot, skip_empty=skip_empty))
         done(night)
         attackers = load_attackers(config)
         decision = gate_release(runner.release, job.settings, rules, attackers, audits, find, progress)
         night = replace(night, decision=decision)
         done(night)
-        if decision.result.passed:
+        if publish and decision.result.passed:
             key = job.materials.key
             publication = publish_release(runner.release, job.settings, rules, key, find, progress)
             night = replace(night, publication=publication)

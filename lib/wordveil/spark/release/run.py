@@ -27,7 +27,7 @@ from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, SHUFFLED, Intent, RunTerms
-from wordveil.spark.input.source import COMPARE_ONCE, InputTable, open_input
+from wordveil.spark.input.source import COMPARE_ONCE, InputTable, open_input, require_records
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.versions import from_arrow
@@ -51,7 +51,7 @@ class ReleaseRunner:
     progress: Callable[[str], None]
     tasks: TaskProgress
 
-    def run(self, run_id: str | None, *, full_snapshot: bool) -> RunReport:
+    def run(self, run_id: str | None, *, full_snapshot: bool, skip_empty: bool = False) -> RunReport:
         """Run as :func:`wordveil.spark.release.run.run_release` describes."""
 
         def begin() -> RunReport | None:
@@ -62,6 +62,8 @@ class ReleaseRunner:
                     f"input {name}: is neither a Delta nor an Iceberg table. A release reads one of these, "
                     "so that a run that was interrupted can read the same version again. Name one, or write Parquet."
                 )
+            if skip_empty:
+                require_records(table)
             intent = self._make_intent(table, run_id or new_run_id(), full_snapshot=full_snapshot)
             last = self._journal.last_of(intent.slice)
             if last is not None and not full_snapshot and last.reads_as(intent):
@@ -319,6 +321,7 @@ def run_release(
     params: Mapping[str, str] = NO_PARAMS,
     run_id: str | None = None,
     full_snapshot: bool = False,
+    skip_empty: bool = False,
     progress: Callable[[str], None] = ignore,
     tasks: TaskProgress = ignore,
 ) -> RunReport:
@@ -329,12 +332,13 @@ def run_release(
     of the same release is active on this machine, this one waits for it.
 
     Raises a :class:`WordveilError`: a :class:`ReleaseError` if the release, its key, its ledger or a budget does not
-    allow the run. Whatever happens, another call can finish a run that has begun.
+    allow the run, and with ``skip_empty`` an :class:`EmptyInputError` if the input, or its slice, has no record.
+    Whatever happens, another call can finish a run that has begun.
     """
     check_params(config.source.where, params)
     job = load_release_job(config, BuildContext(progress, tasks))
     with open_runner(job, session, params, progress, tasks) as runner:
-        return runner.run(run_id, full_snapshot=full_snapshot)
+        return runner.run(run_id, full_snapshot=full_snapshot, skip_empty=skip_empty)
 
 
 def withdraw(

@@ -36,7 +36,7 @@ from wordveil.records.schema import (
 )
 from wordveil.spark.input.listing import describe_hidden
 from wordveil.spark.input.screening import screen_input
-from wordveil.spark.input.source import open_input
+from wordveil.spark.input.source import open_input, require_records
 from wordveil.spark.platform.columns import as_read, column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files, require_free_paths
@@ -63,6 +63,7 @@ def run_sanitise(
     *,
     params: Mapping[str, str] = NO_PARAMS,
     overwrite: bool = False,
+    skip_empty: bool = False,
     run_id: str | None = None,
     progress: Callable[[str], None] = ignore,
     tasks: TaskProgress = ignore,
@@ -70,7 +71,8 @@ def run_sanitise(
     """Sanitise the corpus of ``config`` and write the output table atomically.
 
     ``session`` is called once all checks without Spark have passed. ``params``: those of ``input.where``. Raises
-    :class:`WordveilError`; the output is then unchanged.
+    :class:`WordveilError`; the output is then unchanged. With ``skip_empty`` this is an :class:`EmptyInputError` if the
+    input, or its slice, has no record.
     """
     check_params(config.source.where, params)
     settings = config.record_settings(run_id or new_run_id())
@@ -85,6 +87,8 @@ def run_sanitise(
     require_free_paths(spark, config.output, config.ledger)
     draft = draft_output(spark, config.output.path, settings.run_id, overwrite=overwrite)
     source = open_input(spark, config.source, params)
+    if skip_empty:
+        require_records(source)
     table = source.read()
     with job_errors():
         hidden = describe_hidden(table)
