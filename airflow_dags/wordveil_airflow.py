@@ -1,8 +1,8 @@
-"""wordveil for Airflow 3: settings, its commands as operators, and the tasks that check first.
+"""wordveil for Airflow 3: the settings of releases, and wordveil's commands as operators.
 
-The DAG files ``sanitise_nightly.py`` and ``analytics_on_release.py`` import this module. Airflow puts the root of a DAG
-bundle (the DAG folder) on ``sys.path``, so all three belong in that root. They import Airflow, its Spark provider and
-the standard library only: Airflow's environment does not need wordveil.
+``wordveil_dags.py`` makes the DAGs of each file in ``wordveil_releases/`` of them. Airflow puts the root of a DAG
+bundle (the DAG folder) on ``sys.path``, so all of these belong in that root. They import Airflow, its Spark provider,
+what these import, and the standard library: Airflow's environment does not need wordveil.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo
 
+import yaml
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import (
     BaseHook,
     BaseSensorOperator,
+    CronDataIntervalTimetable,
     DeadlineAlert,
     DeadlineReference,
     ObjectStoragePath,
@@ -34,7 +35,6 @@ from airflow.sdk import (
     PokeReturnValue,
     SyncCallback,
     Variable,
-    task,
 )
 from airflow.sdk.exceptions import (
     AirflowException,
@@ -42,22 +42,17 @@ from airflow.sdk.exceptions import (
     AirflowNotFoundException,
     AirflowSensorTimeout,
     AirflowSkipException,
+    AirflowTimetableInvalid,
 )
 from airflow.sdk.log import mask_secret
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection, Context
 
 log = logging.getLogger(__name__)
 
-# The Python types of a setting's JSON value, and their name for messages; by the annotation of the field.
-KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "str": ((str,), "a text"),
-    "float": ((int, float), "a number"),
-    "int": ((int,), "a whole number"),
-    "Mapping[str, Any]": ((dict,), "an object"),
-    "Sequence[str]": ((list,), "a list of texts"),
-}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # A slice is chosen by whoever may trigger a run. So it is one name, and only in these settings a directory.
 _SLICE = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SLICE_PATHS = ("input.path", "output.path")
@@ -65,90 +60,153 @@ _SLICE_ELEMENT = re.compile(r"(?:\w+=)?\{slice\}", re.ASCII)
 # The scheme and host of a URL, or a slash.
 _PATH_START = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/{}]*/|/(?!/))")
 _HERE = Path(__file__).parent
+RELEASES = _HERE / "wordveil_releases"
 _JOBS = next((str(path) for path in (_HERE / "wordveil_jobs", _HERE.parent / "jobs") if path.is_dir()), "")
 
 
-def setting(default: Any, meaning: str, *, required: bool = False) -> Any:
-    """Declare a field of a settings class: its default, what it means, and whether it must be set."""
-    return field(default_factory=lambda: default, metadata={"meaning": meaning, "required": required})
+class ReleaseSettings(BaseModel):
+    """Settings of the DAGs of one release, which a file of ``wordveil_releases/`` holds."""
 
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    _file: str = PrivateAttr("")
 
-@dataclass(frozen=True)
-class SubmitSettings:
-    """Settings of each DAG: how commands are submitted. The Airflow Variable of the DAG's id holds them as JSON."""
-
-    variable: str
-    jobs: str = setting(
+    config: str = Field(min_length=1, description="the release's YAML configuration, where Spark's driver reads it")
+    publish: Literal["passed", "approved", "never"] = Field(
+        "passed",
+        description="`passed`: what passes the gate, in one Spark session; `approved`: what has passed and a person "
+        "approves; `never`: a Parquet output, which is no release",
+    )
+    schedule: str = Field("0 0 * * *", description="when nights begin, as cron writes it, in UTC")
+    overrides: list[str] = Field(
+        [],
+        description="settings of the configuration to override, each `KEY=VALUE`; in `input.path` and `output.path` "
+        "the slice replaces `{slice}`, a whole directory such as `/lake/out/{slice}`",
+    )
+    slice_param: str = Field(
+        "ds", description="the parameter of `input.where` that chooses a night's records; empty if there is none"
+    )
+    slice_format: str = Field(
+        "%Y-%m-%d", description="the format of the parameter's value (strftime), from the start of the data interval"
+    )
+    marker: str = Field(
+        "",
+        description="a file that says that a slice is complete, e.g. `s3://conn@lake/raw/ds={slice}/_SUCCESS`, which "
+        "`night` awaits without Spark; `{slice}` as in `overrides`",
+    )
+    wait_hours: float = Field(6, ge=0, description="how long to wait for the slice's first record, in hours")
+    wait_minutes: float = Field(10, ge=0, description="how long to wait between two checks for it, in minutes")
+    key_conn_id: str = Field(
+        "", description="the connection whose password is the key, for a configuration with `key: {env: WORDVEIL_KEY}`"
+    )
+    key_env: str = Field("WORDVEIL_KEY", description="the environment variable that the configuration names in `key`")
+    public_key: str = Field(
+        "", description="the release's public key, from its owner; without it `verify` does not find forgery"
+    )
+    analytics: str = Field("", description="a directory for tables of estimates; without it `verify` ends its DAG")
+    by: str = Field("", description="kept columns in whose groups counts are estimated, separated by commas")
+    over: str = Field("", description="a kept column, such as a week, between whose values counts are compared")
+    min_documents: int = Field(2, description="of a table without symbols: written words in fewer records are left out")
+    delta_jars: str = Field(
+        "", description="for `verify` and `analyse`: a directory with Delta's jars, if `spark_conf` does not name any"
+    )
+    compact_schedule: str = Field("0 12 * * 0", description="when files are compacted, as cron writes it, in UTC")
+    jobs: str = Field(
         _JOBS,
-        "the directory of wordveil's application files, any path or URL that spark-submit accepts; "
+        description="the directory of wordveil's application files, any path or URL that spark-submit accepts; "
         "`wordveil init --airflow` writes it",
     )
-    spark_conn_id: str = setting("wordveil_spark", "the Spark connection: master, deploy mode, queue, namespace")
-    spark_submit: str = setting("", "the path of spark-submit; by default the one of the connection, on the PATH")
-    spark_conf: Mapping[str, Any] = setting({}, "Spark options for spark-submit")
-    reports: str = setting(
+    spark_conn_id: str = Field(
+        "wordveil_spark", description="the Spark connection: master, deploy mode, queue, namespace"
+    )
+    spark_submit: str = Field(
+        "", description="the path of spark-submit; by default the one of the connection, on the PATH"
+    )
+    spark_conf: dict[str, Any] = Field({}, description="Spark options for spark-submit")
+    reports: str = Field(
         "",
-        "a directory or URL for the commands' reports, by default a temporary directory; "
-        "required with deploy mode `cluster`, e.g. `s3://conn@bucket/reports`",
+        description="a directory or URL for the commands' reports, by default a temporary directory; required with "
+        "deploy mode `cluster`, e.g. `s3://conn@bucket/reports`",
     )
 
+    @field_validator("schedule", "compact_schedule")
     @classmethod
-    def list_fields(cls) -> list[Any]:
-        """The fields that the Variable can set, required ones first."""
-        found = [item for item in fields(cls) if "meaning" in item.metadata]
-        return sorted(found, key=lambda item: not item.metadata["required"])
+    def _check_schedule(cls, value: str) -> str:
+        try:
+            CronDataIntervalTimetable(value, timezone="UTC").validate()
+        except AirflowTimetableInvalid as error:
+            raise ValueError(str(error)) from None
+        return value
+
+    @model_validator(mode="after")
+    def _check_slices(self) -> Self:
+        """Refuse ``{slice}`` wherever it could choose more than one directory's name."""
+        named = [("marker", "", self.marker), *(("overrides", *one.partition("=")[::2]) for one in self.overrides)]
+        problems = [
+            f"{name}: {hide_user_info(f'{key}={value}' if key else value)}: {problem}"
+            for name, key, value in named
+            if "{slice}" in key + value and (problem := find_slice_problem(name, key, value))
+        ]
+        if problems:
+            raise ValueError(" ".join(problems))
+        return self
+
+    def model_post_init(self, context: Any) -> None:
+        self._file = str(context)
+
+    @property
+    def file(self) -> str:
+        """The file that has these settings."""
+        return self._file
 
     @classmethod
-    def to_markdown(cls) -> str:
+    def to_markdown(cls, name: str) -> str:
         """The settings as a table for the documentation of a DAG."""
         rows = []
-        for item in cls.list_fields():
-            default = item.default_factory()
-            shown = "none" if default in ("", [], {}) else f"`{default}`"
-            if item.metadata["required"]:
-                shown = "required"
-            rows.append(f"| `{item.name}` | {KINDS[item.type][1]} | {shown} | {item.metadata['meaning']} |\n")
-        return "| setting | type | default | meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
+        for key, item in cls.model_fields.items():
+            default = "required" if item.is_required() else f"`{item.default}`" if item.default else "none"
+            rows.append(f"| `{key}` | {default} | {item.description} |\n")
+        head = f"The file `wordveil_releases/{name}.yaml` beside the DAGs has these settings:\n\n"
+        return f"{head}| setting | default | meaning |\n| --- | --- | --- |\n{''.join(rows)}"
 
     @classmethod
-    def read(cls, context: Context | dict[str, Any]) -> Self:
-        """Read the Airflow Variable of the DAG's id; the run's parameter ``wait_hours`` comes before it.
-
-        Other parameters of a run change no setting: Airflow adds whatever a trigger's ``conf`` contains to them, and
-        people who may trigger a run must not choose paths, binaries or rules.
+    def read(cls, path: Path) -> Self:
+        """Read the settings of a file. Raises :class:`ValueError` that lists all its faults, and no value that may be
+        a password.
         """
-        variable = str(context["dag"].dag_id)
-        given = Variable.get(variable, default=None, deserialize_json=True)
-        known = {item.name: item for item in cls.list_fields()}
-        if not isinstance(given, dict):
-            first = next(iter(known))
-            raise AirflowFailException(
-                f"Airflow Variable {variable}: {'is missing' if given is None else 'is not a JSON object'}. Set it: "
-                f"airflow variables set {variable} '{{\"{first}\": ...}}'. {first}: {known[first].metadata['meaning']}."
+        if not _NAME.fullmatch(path.stem) or path.suffix != ".yaml":
+            raise ValueError(
+                "is not named RELEASE.yaml. Use 1 to 128 letters, digits, '.', '_' or '-', a letter or digit first."
             )
-        problems = []
-        for name, value in given.items():
-            if name not in known:
-                near = "".join(f" Did you mean {match}?" for match in difflib.get_close_matches(name, known, n=1))
-                problems.append(f"{name}: there is no such setting.{near or ' Settings: ' + ', '.join(known) + '.'}")
-            elif value is not None:
-                types, kind = KINDS[known[name].type]
-                listed = not isinstance(value, list) or all(isinstance(one, str) for one in value)
-                if not isinstance(value, types) or isinstance(value, bool) or not listed:
-                    # A list or an object may hold a password.
-                    shown = "" if types in ((dict,), (list,)) else f" = {str(value)[:80]}"
-                    problems.append(f"{name}{shown}: should be {kind}.")
-        if problems:
-            raise AirflowFailException(f"Airflow Variable {variable}: {' '.join(problems)}")
-        chosen = {name: value for name, value in given.items() if value is not None}
-        if "wait_hours" in known and (hours := context["params"].get("wait_hours")) is not None:
-            chosen["wait_hours"] = hours
-        for name, item in known.items():
-            if item.metadata["required"] and not chosen.get(name):
-                raise AirflowFailException(
-                    f"Airflow Variable {variable}: {name} is missing. Set it: {item.metadata['meaning']}."
-                )
-        return cls(variable, **chosen)
+        try:
+            document = yaml.safe_load(path.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"cannot be read ({type(error).__name__}). Write a UTF-8 text file.") from None
+        except yaml.YAMLError as error:  # as text it quotes the line
+            line = f", line {mark.line + 1}" if (mark := getattr(error, "problem_mark", None)) else ""
+            raise ValueError(f"is not YAML ({getattr(error, 'problem', None)}{line}).") from None
+        try:
+            return cls.model_validate(document, context=str(path))
+        except ValidationError as error:
+            raise ValueError(" ".join(map(cls._describe, error.errors(include_url=False)))) from None
+
+    @classmethod
+    def _describe(cls, error: Any) -> str:
+        name, kind = ".".join(map(str, error["loc"])), error["type"]
+        problem = error["msg"].removeprefix("Value error, ").rstrip(".")
+        if kind == "extra_forbidden":
+            near = difflib.get_close_matches(name, cls.model_fields, n=1)
+            settings = f"Did you mean {near[0]}?" if near else f"Settings: {', '.join(cls.model_fields)}."
+            return f"{name}: there is no such setting. {settings}"
+        if kind == "missing":
+            return f"{name} is missing. Set it: {cls.model_fields[name].description}."
+        if kind == "model_type":
+            return "has no settings. Write at least: config: /path/of/release.yaml"
+        if not name:
+            return f"{problem}."
+        # A list or an object may hold a password.
+        is_plain = name in cls.model_fields and name not in ("overrides", "spark_conf")
+        shown = f" = {str(error['input'])[:80]}" if is_plain and not isinstance(error["input"], dict | list) else ""
+        return f"{name}{shown}: {problem}."
 
     def get_connection(self) -> Connection:
         """The Spark connection. Without this check Airflow would submit to YARN."""
@@ -158,11 +216,11 @@ class SubmitSettings:
         except AirflowNotFoundException:
             raise AirflowFailException(
                 f"Spark connection {name}: is missing, and nothing was submitted. Create it: airflow connections add "
-                f"{name} --conn-type spark --conn-host spark://MASTER:7077. Or set spark_conn_id in the Airflow "
-                f"Variable {self.variable} to the name of another connection."
+                f"{name} --conn-type spark --conn-host spark://MASTER:7077. Or set spark_conn_id in {self._file} to "
+                "the name of another connection."
             ) from None
 
-    def require_files(self, *jobs: str, **files: str) -> str:
+    def require_files(self, job: str, **files: str) -> str:
         """Check all that can be missing before Spark starts: the connection, a directory for reports, files.
 
         ``files`` are settings with the path of a file that Spark's driver reads. Returns the deploy mode.
@@ -170,17 +228,16 @@ class SubmitSettings:
         mode = read_deploy_mode(self.get_connection())
         if mode == "cluster" and not self.reports:
             raise AirflowFailException(
-                f"reports: is missing, and the driver runs on the cluster. Set reports in the Airflow Variable "
-                f"{self.variable} to a directory or URL that both the driver and Airflow's workers reach, e.g. "
-                "s3://conn@bucket/reports."
+                f"reports: is missing, and the driver runs on the cluster. Set reports in {self._file} to a directory "
+                "or URL that both the driver and Airflow's workers reach, e.g. s3://conn@bucket/reports."
             )
-        needed = [("jobs", self.jobs, self.job_path(job)) for job in jobs]
+        needed = [("jobs", self.jobs, self.job_path(job))]
         needed += [(name, path, path) for name, path in files.items() if mode == "client"]
         for name, value, path in needed:
             if "://" not in path and not Path(path).is_file():
                 raise AirflowFailException(
                     f"{name} = {value}: there is no file {path} on this worker. Put the file there, or correct {name} "
-                    f"in the Airflow Variable {self.variable}."
+                    f"in {self._file}."
                 )
         return mode
 
@@ -188,65 +245,71 @@ class SubmitSettings:
         """The path or URL of an application file."""
         return f"{self.jobs.rstrip('/')}/{job}"
 
+    def read_key(self) -> str:
+        """Read the password of the key's connection, and mask it in logs."""
+        try:
+            key = BaseHook.get_connection(self.key_conn_id).password or ""
+        except AirflowNotFoundException:
+            key = ""
+        if not key.strip():
+            raise AirflowFailException(
+                f"connection {self.key_conn_id}: is missing or has no password. Set its password to the contents of a "
+                "key file of `wordveil key new`; keep it in a secrets backend. Or name a key file in the configuration "
+                f"and remove key_conn_id from {self._file}."
+            )
+        for part in (key, *key.split()):
+            mask_secret(part)
+        return key
 
-@dataclass(frozen=True)
-class NightlySettings(SubmitSettings):
-    """Settings of ``sanitise_nightly``."""
+    def require_key(self, mode: str) -> None:
+        """Check that the command can have the key, if a connection has it. ``mode``: the deploy mode."""
+        if not self.key_conn_id:
+            return
+        self.read_key()
+        if mode == "cluster":
+            raise AirflowFailException(
+                f"key_conn_id = {self.key_conn_id}: with deploy mode cluster the driver does not inherit the variable "
+                f"{self.key_env} from this process. Mount the key file where the driver runs, name it by key: "
+                f"{{file: ...}} in the configuration, and remove key_conn_id from {self._file}."
+            )
 
-    config: str = setting("", "the release's YAML configuration, where Spark's driver reads it", required=True)
-    overrides: Sequence[str] = setting(
-        [],
-        "settings of the configuration to override, each `KEY=VALUE`; in `input.path` and `output.path` the slice "
-        "replaces `{slice}`, a whole directory such as `/lake/out/{slice}`",
-    )
-    slice_param: str = setting(
-        "ds", "the parameter of `input.where` that chooses a night's records; empty if `input.where` has none"
-    )
-    slice_format: str = setting(
-        "%Y-%m-%d", "the format of the parameter's value (strftime), from the start of the data interval"
-    )
-    marker: str = setting(
-        "",
-        "a file that says that a slice is complete, e.g. `s3://conn@lake/raw/ds={slice}/_SUCCESS`; "
-        "`plan` looks for it without Spark; `{slice}` as in `overrides`",
-    )
-    wait_hours: float = setting(6, "how long to wait for the slice's first record, in hours")
-    wait_minutes: float = setting(10, "how long to wait between two checks for it, in minutes")
-    key_conn_id: str = setting(
-        "", "the connection whose password is the key, for a configuration with `key: {env: WORDVEIL_KEY}`"
-    )
-    key_env: str = setting("WORDVEIL_KEY", "the environment variable that the configuration names in `key.env`")
+    @contextmanager
+    def export_key(self) -> Iterator[None]:
+        """Put the key of the connection ``key_conn_id`` into this process's environment, which spark-submit inherits.
 
-    def __post_init__(self) -> None:
-        """Refuse ``{slice}`` wherever it could choose more than one directory's name."""
-        named = [("marker", "", self.marker), *(("overrides", *one.partition("=")[::2]) for one in self.overrides)]
-        problems = [
-            f"{name}: {hide_user_info(f'{key}={value}' if key else value)}: {problem}"
-            for name, key, value in named
-            if "{slice}" in key + value and (problem := find_slice_problem(name, key, value))
-        ]
-        if problems:
-            raise AirflowFailException(f"Airflow Variable {self.variable}: {' '.join(problems)}")
-
-
-@dataclass(frozen=True)
-class AnalyticsSettings(SubmitSettings):
-    """Settings of ``analytics_on_release``."""
-
-    output: str = setting("", "the directory of the tables of estimates, where Spark writes", required=True)
-    public_key: str = setting(
-        "", "the release's public key, from its owner; without it the manifest is checked only with its own key"
-    )
-    by: str = setting("", "kept columns in whose groups counts are estimated, separated by commas")
-    over: str = setting("", "a kept column, such as a week, between whose values counts are compared")
-    min_documents: int = setting(2, "of a table without symbols: written words in fewer records are left out")
-    delta_jars: str = setting(
-        "", "a directory with Delta's jars, if Spark cannot fetch them and `spark_conf` does not name any"
-    )
+        The key is nowhere else: Airflow shows ``env_vars`` and the other templated fields in clear, and every list of
+        processes shows arguments.
+        """
+        if not self.key_conn_id:
+            yield
+            return
+        key, before = self.read_key(), os.environ.get(self.key_env)
+        os.environ[self.key_env] = key
+        try:
+            yield
+        finally:
+            os.environ.pop(self.key_env)
+            if before is not None:
+                os.environ[self.key_env] = before
 
 
-# What a run of `sanitise_nightly` can choose when it is triggered.
-NIGHTLY_PARAMS = {
+def read_releases(folder: Path = RELEASES) -> tuple[dict[str, ReleaseSettings], list[str]]:
+    """Read the files of a folder: the settings of each release by its name, and the faults of files that are left out.
+
+    Starts nothing and asks no service: Airflow's DAG processor and each task call it.
+    """
+    releases, faults = {}, []
+    for path in sorted(folder.glob("*.y*ml")):
+        try:
+            releases[path.stem] = ReleaseSettings.read(path)
+        except ValueError as error:
+            faults.append(f"{path}: {error}")
+    return releases, faults
+
+
+# What a run of the nightly DAG can choose when it is triggered. Other parameters change no setting: Airflow adds
+# whatever a trigger's ``conf`` contains to them, and people who may trigger a run must not choose paths or rules.
+NIGHT_PARAMS = {
     "slice": Param(
         None,
         type=["null", "string"],
@@ -259,7 +322,7 @@ NIGHTLY_PARAMS = {
         type=["null", "number"],
         minimum=0,
         title="Hours to wait",
-        description="How long to wait for the slice's records. Empty: the Airflow Variable's value, or 6.",
+        description="How long to wait for the slice's records. Empty: what the release's settings say, or 6.",
     ),
 }
 
@@ -305,7 +368,7 @@ def require_slice(value: object, mend: str) -> str:
     )
 
 
-def format_slice(settings: NightlySettings, context: Context | dict[str, Any]) -> str:
+def format_slice(settings: ReleaseSettings, context: Context | dict[str, Any]) -> str:
     """The value of ``slice_param``: the run's parameter ``slice``, else the start of its data interval.
 
     The interval's start is written in the time zone of the DAG's timetable.
@@ -323,25 +386,7 @@ def format_slice(settings: NightlySettings, context: Context | dict[str, Any]) -
         )
     zone = getattr(context["dag"].timetable, "timezone", UTC)
     found = start.astimezone(ZoneInfo(zone) if isinstance(zone, str) else zone).strftime(settings.slice_format)
-    return require_slice(found, f"Correct slice_format in the Airflow Variable {settings.variable}.")
-
-
-def read_key(settings: NightlySettings) -> str:
-    """Read the password of the key's connection, and mask it in logs."""
-    conn_id = settings.key_conn_id
-    try:
-        key = BaseHook.get_connection(conn_id).password or ""
-    except AirflowNotFoundException:
-        key = ""
-    if not key.strip():
-        raise AirflowFailException(
-            f"connection {conn_id}: is missing or has no password. Set its password to the contents of a key file of "
-            "`wordveil key new`; keep it in a secrets backend. Or name a key file in the configuration and remove "
-            f"key_conn_id from the Airflow Variable {settings.variable}."
-        )
-    for part in (key, *key.split()):
-        mask_secret(part)
-    return key
+    return require_slice(found, "Correct slice_format in the release's settings.")
 
 
 def strip_connection(path: str) -> str:
@@ -370,26 +415,6 @@ def read_report(path: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and "exit_code" in found else None
 
 
-@contextmanager
-def export_key(settings: NightlySettings) -> Iterator[None]:
-    """Put the key of the connection ``key_conn_id`` into this process's environment, which spark-submit inherits.
-
-    The key is nowhere else: Airflow shows ``env_vars`` and the other templated fields in clear, and every list of
-    processes shows arguments.
-    """
-    if not settings.key_conn_id:
-        yield
-        return
-    key, before = read_key(settings), os.environ.get(settings.key_env)
-    os.environ[settings.key_env] = key
-    try:
-        yield
-    finally:
-        os.environ.pop(settings.key_env)
-        if before is not None:
-            os.environ[settings.key_env] = before
-
-
 def log_failure(context: Context) -> None:
     """Log what to do about a failed task. Replace this by your notifier, or call it from here."""
     failed, dag_id = context["task"], context["dag"].dag_id
@@ -405,7 +430,7 @@ def log_late(context: dict[str, Any]) -> None:
 
 
 def dag_defaults(*, owner: str, task_timeout: timedelta, deadline: timedelta) -> dict[str, Any]:
-    """Arguments that both DAGs have in common: retries, callbacks, time limits, one run at a time."""
+    """Arguments that the DAGs have in common: retries, callbacks, time limits, one run at a time."""
     # `airflow dags test` of Airflow 3.3.2 crashes at the end of a successful run of a DAG that has a deadline.
     is_dags_test = sys.argv[1:3] == ["dags", "test"]
     reference = DeadlineReference.DAGRUN_QUEUED_AT
@@ -432,7 +457,7 @@ def dag_defaults(*, owner: str, task_timeout: timedelta, deadline: timedelta) ->
 # (4), the platform (7) and Spark (8) are retried: storage, a catalogue or the source of Delta's jars may be out of
 # reach for a while. No retry draws or charges anything twice. `wordveil docs runbook` has all codes.
 FINAL_EXIT_CODES = frozenset({2, 3, 5, 6})
-# What is public of a publication: `publish` writes it into the asset's event, the analytics read it there.
+# What is public of a publication: the asset's event has it.
 EVENT_KEYS = ("release", "table", "manifest", "manifest_sha256", "publication", "public_version")
 
 
@@ -444,17 +469,22 @@ class WordveilSubmitOperator(SparkSubmitOperator):
     to XCom.
     """
 
-    job: ClassVar[str]
+    job: str = "release.py"
     """The application file."""
-    settings_type: ClassVar[type[SubmitSettings]] = SubmitSettings
     xcom_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of the command's result that go to XCom: only what may be public."""
     advice: ClassVar[str] = ""
     """What a person does when the task has failed."""
     final_exit_codes: ClassVar[frozenset[int]] = FINAL_EXIT_CODES
     """Exit codes that fail the task without a retry."""
+    needs_config: ClassVar[bool] = True
+    """Whether the command reads the release's configuration, and may need its key."""
 
-    def build_arguments(self, settings: Any, context: Context) -> list[str]:
+    def __init__(self, *, settings: ReleaseSettings, **options: Any) -> None:
+        super().__init__(**options)
+        self.settings = settings
+
+    def build_arguments(self, context: Context) -> list[str]:
         """The command's arguments except ``--report``."""
         raise NotImplementedError
 
@@ -462,19 +492,23 @@ class WordveilSubmitOperator(SparkSubmitOperator):
         """Choose from the command's result what goes to XCom."""
         return {name: report[name] for name in self.xcom_keys}
 
-    def command_environment(self, settings: Any) -> AbstractContextManager[None]:
-        """Environment variables for spark-submit, set while it runs."""
-        return nullcontext()
-
     def on_command_failure(self, report: dict[str, Any], context: Context) -> None:
         """Called when a command has failed, before the task fails."""
+
+    def check(self) -> None:
+        """Check all that can be missing before Spark starts: connections, files, the key."""
+        if self.needs_config:
+            self.settings.require_key(self.settings.require_files(self.job, config=self.settings.config))
+        else:
+            self.settings.require_files(self.job)
 
     def execute(self, context: Context) -> Any:
         return self.run_command(context)
 
     def run_command(self, context: Context) -> dict[str, Any]:
         """Submit the command, wait for it and read its report."""
-        settings = self.settings_type.read(context)
+        self.check()
+        settings = self.settings
         connection = settings.get_connection()
         on_yarn_cluster = "yarn" in str(connection.host) and read_deploy_mode(connection) == "cluster"
         has_resource_manager = "yarn_resourcemanager_webapp_address" in connection.extra_dejson
@@ -489,29 +523,26 @@ class WordveilSubmitOperator(SparkSubmitOperator):
         with tempfile.TemporaryDirectory(prefix="wordveil-") as temporary:
             folder = settings.reports.rstrip("/") or temporary
             path = f"{folder}/{build_run_id(context)}/{self.task_id}-{context['ti'].try_number}.json"
-            arguments = self.build_arguments(settings, context)
-            self.application_args = [*arguments, "--report", strip_connection(path)]
+            self.application_args = [*self.build_arguments(context), "--report", strip_connection(path)]
             failure: Exception | None = None
             try:
-                with self.command_environment(settings):
+                with settings.export_key() if self.needs_config else nullcontext():
                     super().execute(context)
             except AirflowFailException:
                 raise
             except Exception as error:  # noqa: BLE001 - the report says what it was
                 failure = error
             report = read_report(path)
-        return self.judge(report, failure, settings, context)
+        return self.judge(report, failure, context)
 
-    def judge(
-        self, report: dict[str, Any] | None, failure: Exception | None, settings: SubmitSettings, context: Context
-    ) -> dict[str, Any]:
+    def judge(self, report: dict[str, Any] | None, failure: Exception | None, context: Context) -> dict[str, Any]:
         """Return the command's result for XCom, or raise what makes Airflow retry or fail the task."""
         if report is None:
             if failure is not None:
                 raise failure
             raise AirflowException(
-                "the command ended, and this task cannot read its report. Set reports in the Airflow Variable "
-                f"{settings.variable} to a directory or URL that both Spark's driver and Airflow's workers reach."
+                f"the command ended, and this task cannot read its report. Set reports in {self.settings.file} to a "
+                "directory or URL that both Spark's driver and Airflow's workers reach."
             )
         code = report["exit_code"]
         if code == 0 and failure is None:
@@ -522,171 +553,25 @@ class WordveilSubmitOperator(SparkSubmitOperator):
         raise (AirflowFailException if code in self.final_exit_codes else AirflowException)(message)
 
 
-@task(task_id="check", execution_timeout=timedelta(minutes=5))
-def check_night(**context: Any) -> dict[str, str]:
-    """Check all that can be missing before Spark starts: settings, connections, files."""
-    settings = NightlySettings.read(context)
-    if settings.key_conn_id:
-        read_key(settings)
-    mode = settings.require_files("plan.py", "sanitise.py", "release.py", config=settings.config)
-    if settings.key_conn_id and mode == "cluster":
-        raise AirflowFailException(
-            f"key_conn_id = {settings.key_conn_id}: with deploy mode cluster the driver does not inherit the variable "
-            f"{settings.key_env} from this process. Mount the key file where the driver runs, name it by key: "
-            "{file: ...} in the configuration, and remove key_conn_id from the Airflow Variable "
-            f"{settings.variable}."
-        )
-    return {
-        "run_id": build_run_id(context),
-        "slice": format_slice(settings, context),
-        "config": settings.config,
-        "deploy_mode": mode,
-    }
-
-
 class ReleaseOperator(WordveilSubmitOperator):
     """A command with the release's configuration."""
 
-    settings_type = NightlySettings
+    def configure(self, part: str | None = None) -> list[str]:
+        """``--config`` and ``--set``. ``part``: the run's slice; without one its paths are left as they are."""
+        overrides = [one for one in self.settings.overrides if part is not None or "{slice}" not in one]
+        words = [word for one in overrides for word in ("--set", one.replace("{slice}", part or ""))]
+        return ["--config", self.settings.config, *words]
 
-    def command_environment(self, settings: NightlySettings) -> AbstractContextManager[None]:
-        return export_key(settings)
-
-    def configure(self, settings: NightlySettings, context: Context, *, reads_input: bool = False) -> list[str]:
-        """``--config``, ``--set`` and, for commands that read the input, ``--param``."""
-        part = format_slice(settings, context)
-        overrides = [word for one in settings.overrides for word in ("--set", one.replace("{slice}", part))]
-        has_param = reads_input and settings.slice_param
-        return [
-            *("--config", settings.config, *overrides),
-            *(["--param", f"{settings.slice_param}={part}"] if has_param else []),
-        ]
-
-
-class PlanOperator(BaseSensorOperator, ReleaseOperator):
-    """Plans the run, and frees its worker slot while the slice has no record.
-
-    Only Spark can say reliably whether a slice has records, whatever the condition over a Parquet or Delta table is: a
-    directory can contain an unfinished file, or files that the table no longer has, and not every slice is a
-    directory. So `wordveil plan`, which runs anyway, looks for one record. If ``marker`` is set, the task looks for
-    that file first, without Spark.
-    """
-
-    job = "plan.py"
-    xcom_keys = (
-        *("release", "input", "mechanism", "epsilon", "bundle", "metric", "composition", "relation", "exposes"),
-        *("tokens", "epsilon_bound", "epsilon_pure", "output_format", "has_records"),
-    )
-    advice = "If the slice's records are there now, clear the task. Otherwise first fix the error of its last try."
-
-    def build_arguments(self, settings: NightlySettings, context: Context) -> list[str]:
-        return [*self.configure(settings, context, reads_input=True), "--has-records"]
-
-    def execute(self, context: Context) -> Any:
-        settings = NightlySettings.read(context)
-        self.timeout = settings.wait_hours * 3600
-        self.poke_interval = settings.wait_minutes * 60
-        part = format_slice(settings, context)
-        try:
-            return BaseSensorOperator.execute(self, context)
-        except AirflowSensorTimeout:
-            marker = settings.marker.replace("{slice}", part)
-            of_slice = f" of {settings.slice_param}={part}" if settings.slice_param else ""
-            awaited = marker or f"a record{of_slice} in the input"
-            raise AirflowSensorTimeout(
-                f"slice {part}: {awaited} of {settings.config} did not arrive within {settings.wait_hours:g} hours. "
-                "Nothing was drawn. Make sure that the input is written, then clear this task. If the slice is meant "
-                "to be empty, mark the task as failed."
-            ) from None
-
-    def poke(self, context: Context) -> bool | PokeReturnValue:
-        """Whether there is a record."""
-        settings = NightlySettings.read(context)
-        part = format_slice(settings, context)
-        marker, again = settings.marker.replace("{slice}", part), f"Next look in {settings.wait_minutes:g} minutes."
-        if marker and not open_path(marker).exists():
-            log.info("slice %s: %s does not exist yet. %s", part, strip_connection(marker), again)
-            return False
-        found = self.run_command(context)
-        if not found["has_records"]:
-            log.info("slice %s: %s has no record of it yet. %s", part, found["input"], again)
-            return False
-        return PokeReturnValue(is_done=True, xcom_value=found)
-
-
-class SanitiseOperator(ReleaseOperator):
-    """Draws, and charges the ledger.
-
-    A release that refuses (exit code 9), because of a budget or of missing tables, would refuse again: no retry.
-    """
-
-    job = "sanitise.py"
-    # No counts: tokens, words and quarantines are functions of private text, and the version may fail its gate.
-    xcom_keys = ("run_id", "release", "output", "changes", "input_version", "relation", "exposes", "key_fingerprint")
-    final_exit_codes = FINAL_EXIT_CODES | {9}
-    advice = (
-        "Nothing of this run is published. Clear the task to start the same run again: it spends nothing twice. After "
-        "an exceeded budget (exit code 9), first raise the budget or leave records out. `wordveil release show` lists "
-        "interrupted runs."
-    )
-
-    def build_arguments(self, settings: NightlySettings, context: Context) -> list[str]:
-        return [*self.configure(settings, context, reads_input=True), "--run-id", build_run_id(context)]
-
-
-class GateOperator(ReleaseOperator):
-    """Checks the draws against the gate's rules; the log has the table of results.
-
-    A Parquet output has no gate, and nothing is published without a gate: the task and those after it are skipped.
-    """
-
-    job = "release.py"
-    advice = "The previous publication stays. The table above says which rule failed; a later night may pass."
-
-    def execute(self, context: Context) -> Any:
-        planned = context["ti"].xcom_pull(task_ids="plan")
-        if planned["output_format"] != "delta":
-            raise AirflowSkipException(
-                f"output.format is {planned['output_format']}: the run ends here. Only a Delta release is gated and "
-                "published."
-            )
-        return super().execute(context)
-
-    def build_arguments(self, settings: NightlySettings, context: Context) -> list[str]:
-        return ["gate", *self.configure(settings, context)]
-
-    def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
-        # Values that a private rule measured stay in the log, and all values of a gate that failed.
-        rules = [
-            {"name": one["name"], "kind": one["kind"], "bound": one["bound"]}
-            | ({"value": one["value"]} if report["passed"] and one["kind"] != "private" else {})
-            for one in report["results"]
-        ]
-        return {**{name: report[name] for name in ("release", "draws_version", "passed")}, "rules": rules}
-
-    def on_command_failure(self, report: dict[str, Any], context: Context) -> None:
-        if report.get("result"):
-            context["ti"].xcom_push(key="return_value", value=self.select_result(report["result"], context))
-
-
-class PublishOperator(ReleaseOperator):
-    """Writes the public table and its manifest, and updates the assets in ``outlets``."""
-
-    job = "release.py"
-    advice = "Either the previous publication stays, or the new one is complete. Clear the task to publish again."
-
-    def build_arguments(self, settings: NightlySettings, context: Context) -> list[str]:
-        return ["publish", *self.configure(settings, context)]
-
-    def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
-        manifest = report["manifest"]
+    def record_publication(self, published: dict[str, Any], context: Context) -> dict[str, Any]:
+        """Return what is public of a publication, which the events of the assets in ``outlets`` get too."""
+        manifest = published["manifest"]
         names = ("release", "created", "publication", "public_version", "draws_version", "records", "exposes")
         facts = {
             **{name: manifest[name] for name in names},
-            "table": report["table"],
-            "manifest": report["manifest_path"],
-            "manifest_sha256": report["manifest_sha256"],
-            "public_key": report["public_key"],
+            "table": published["table"],
+            "manifest": published["manifest_path"],
+            "manifest_sha256": published["manifest_sha256"],
+            "public_key": published["public_key"],
             "run_id": build_run_id(context),
         }
         for asset in self.outlets:
@@ -696,43 +581,128 @@ class PublishOperator(ReleaseOperator):
     def on_command_failure(self, report: dict[str, Any], context: Context) -> None:
         if report["error"]["type"] == "OutdatedGateError":
             raise AirflowSkipException(
-                f"{report['error']['message']} A later run has changed the release: its gate and publication include "
-                "this run's draws."
+                f"{report['error']['message']} The next gate and publication include this run's draws."
             )
 
 
-@task(task_id="release", execution_timeout=timedelta(minutes=5))
-def read_event(asset: str, **context: Any) -> dict[str, Any]:
-    """Read what the newest event of the asset says was published; check what must exist before Spark starts."""
-    AnalyticsSettings.read(context).require_files("analytics.py", "release.py")
-    events = [event for found in context["triggering_asset_events"].values() for event in found]
-    if not events:
-        raise AirflowFailException(
-            f"this run was not started by the asset {asset}, so there is no version to read. Clear a run that the "
-            "asset started, or publish the release."
-        )
-    newest = max(events, key=lambda event: event.timestamp).extra
-    if missing := [name for name in EVENT_KEYS if name not in newest]:
-        raise AirflowFailException(
-            f"the event of the asset {asset} lacks {', '.join(missing)}: it was not written by PublishOperator. Update "
-            "the asset by the DAG sanitise_nightly only."
-        )
-    return {name: newest[name] for name in EVENT_KEYS}
+class NightOperator(BaseSensorOperator, ReleaseOperator):
+    """Sanitises a slice, gates and publishes it in one Spark session; frees its worker slot while there is no record.
+
+    Only Spark can say reliably whether a slice has records, whatever the condition over a Parquet or Delta table is: a
+    directory can contain an unfinished file, or files that the table no longer has, and not every slice is a
+    directory. So the command looks for one record, and does nothing if there is none. If ``marker`` is set, the task
+    looks for that file first, without Spark.
+
+    A release that refuses (exit code 9), because of a budget or of missing tables, would refuse again: no retry.
+    """
+
+    # No counts: tokens, words and quarantines are functions of private text, and the version may fail its gate.
+    xcom_keys = (
+        *("run_id", "release", "output", "changes", "input_version", "relation", "exposes"),
+        *("metric", "nominal_epsilon", "epsilon", "mechanism_fingerprint", "policy_fingerprint", "key_fingerprint"),
+    )
+    final_exit_codes = FINAL_EXIT_CODES | {9}
+    advice = (
+        "What was published before stays. Clear the task to start the same run again: it spends nothing twice. After "
+        "an exceeded budget (exit code 9), first raise the budget or leave records out. After a failed gate (exit code "
+        "3) its table says which rule failed; a later night may pass. `wordveil release show` lists interrupted runs."
+    )
+
+    def __init__(self, *, settings: ReleaseSettings, **options: Any) -> None:
+        super().__init__(settings=settings, **options)
+        self.job = "sanitise.py" if settings.publish == "never" else "release.py"
+
+    def build_arguments(self, context: Context) -> list[str]:
+        part, settings = format_slice(self.settings, context), self.settings
+        command = {"never": [], "approved": ["night", "--no-publish"], "passed": ["night"]}[settings.publish]
+        param = ["--param", f"{settings.slice_param}={part}"] if settings.slice_param else []
+        return [*command, *self.configure(part), *param, "--skip-empty", "--run-id", build_run_id(context)]
+
+    def execute(self, context: Context) -> Any:
+        self.check()
+        part, marker = self.find_slice(context)
+        hours = context["params"].get("wait_hours")
+        hours = self.settings.wait_hours if hours is None else hours
+        self.timeout, self.poke_interval = hours * 3600, self.settings.wait_minutes * 60
+        try:
+            return BaseSensorOperator.execute(self, context)
+        except AirflowSensorTimeout:
+            of_slice = f" of {self.settings.slice_param}={part}" if self.settings.slice_param else ""
+            awaited = marker or f"a record{of_slice} in the input"
+            raise AirflowSensorTimeout(
+                f"slice {part}: {awaited} of {self.settings.config} did not arrive within {hours:g} hours. Nothing was "
+                "drawn. Make sure that the input is written, then clear this task. If the slice is meant to be empty, "
+                "mark the task as failed."
+            ) from None
+
+    def find_slice(self, context: Context) -> tuple[str, str]:
+        """The run's slice, and the path of its marker, empty without one."""
+        part = format_slice(self.settings, context)
+        return part, self.settings.marker.replace("{slice}", part)
+
+    def poke(self, context: Context) -> bool | PokeReturnValue:
+        """Run the night if there is a record."""
+        (part, marker), again = self.find_slice(context), f"Next look in {self.settings.wait_minutes:g} minutes."
+        if marker and not open_path(marker).exists():
+            log.info("slice %s: %s does not exist yet. %s", part, strip_connection(marker), again)
+            return False
+        if not (found := self.run_command(context)):
+            log.info("slice %s: the input has no record of it yet. %s", part, again)
+            return False
+        return PokeReturnValue(is_done=True, xcom_value=found)
+
+    def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
+        if report.get("has_records") is False:
+            return {}
+        steps = report if "sanitise" in report else {"sanitise": report}
+        found: dict[str, Any] = {"sanitise": super().select_result(steps["sanitise"], context)}
+        if gate := steps.get("gate"):
+            # Values that a private rule measured stay in the log, and all values of a gate that failed.
+            rules = [
+                {"name": one["name"], "kind": one["kind"], "bound": one["bound"]}
+                | ({"value": one["value"]} if gate["passed"] and one["kind"] != "private" else {})
+                for one in gate["results"]
+            ]
+            found["gate"] = {**{name: gate[name] for name in ("draws_version", "passed")}, "rules": rules}
+        if published := steps.get("publish"):
+            found["publish"] = self.record_publication(published, context)
+        return found
+
+    def on_command_failure(self, report: dict[str, Any], context: Context) -> None:
+        if (report.get("result") or {}).get("gate"):
+            context["ti"].xcom_push(key="return_value", value=self.select_result(report["result"], context))
+        super().on_command_failure(report, context)
+
+
+class PublishOperator(ReleaseOperator):
+    """Publishes draws that passed the gate and were approved."""
+
+    advice = "Either the previous publication stays, or the new one is complete. Clear the task to publish again."
+
+    def build_arguments(self, context: Context) -> list[str]:
+        return ["publish", *self.configure(format_slice(self.settings, context))]
+
+    def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
+        return self.record_publication(report, context)
+
+
+class CompactOperator(ReleaseOperator):
+    """Merges small files of a release, and deletes old ones."""
+
+    advice = "No row has changed. Clear the task."
+
+    def build_arguments(self, context: Context) -> list[str]:
+        return ["compact", *self.configure()]
 
 
 class PublicTableOperator(WordveilSubmitOperator):
-    """A command on the public table that the task ``release`` found."""
+    """A command on the public table."""
 
-    settings_type = AnalyticsSettings
+    needs_config = False
 
-    def pull_publication(self, context: Context) -> dict[str, Any]:
-        """What the task ``release`` found."""
-        found: dict[str, Any] = context["ti"].xcom_pull(task_ids="release")
-        return found
-
-    def delta_jars_option(self, settings: AnalyticsSettings) -> list[str]:
+    def delta_jars_option(self) -> list[str]:
         """``--delta-jars``, if it is set."""
-        return ["--delta-jars", settings.delta_jars] if settings.delta_jars else []
+        return ["--delta-jars", self.settings.delta_jars] if self.settings.delta_jars else []
 
 
 class VerifyOperator(PublicTableOperator):
@@ -741,9 +711,9 @@ class VerifyOperator(PublicTableOperator):
     The Airflow Variable ``<DAG id>_seen`` keeps the number of each table's last publication: a smaller one is refused.
     """
 
-    job = "release.py"
     xcom_keys = (
         *("verified", "release", "publication", "public_version", "records", "files", "relation", "exposes", "pinned"),
+        "table",
     )
     advice = (
         "The table is not the one that the asset's event names, or not the one that was signed, or older than one that "
@@ -751,17 +721,34 @@ class VerifyOperator(PublicTableOperator):
         "written to it."
     )
 
-    def build_arguments(self, settings: AnalyticsSettings, context: Context) -> list[str]:
-        pinned = ["--public-key", settings.public_key] if settings.public_key else []
-        table = self.pull_publication(context)["table"]
+    def build_arguments(self, context: Context) -> list[str]:
+        pinned = ["--public-key", self.settings.public_key] if self.settings.public_key else []
+        table = self.read_event(context)["table"]
         return [
             *("verify", "--table", table, "--at-least", str(self.read_seen(context).get(table, 0))),
             *pinned,
-            *self.delta_jars_option(settings),
+            *self.delta_jars_option(),
         ]
 
+    @staticmethod
+    def read_event(context: Context) -> dict[str, Any]:
+        """Read what the newest event of the asset says was published."""
+        events = [event for found in context["triggering_asset_events"].values() for event in found]
+        if not events:
+            raise AirflowFailException(
+                "this run was not started by the release's asset, so there is no version to read. Clear a run that the "
+                "asset started, or publish the release."
+            )
+        newest: dict[str, Any] = max(events, key=lambda event: event.timestamp).extra
+        if missing := [name for name in EVENT_KEYS if name not in newest]:
+            raise AirflowFailException(
+                f"the event of the release's asset lacks {', '.join(missing)}: no publication of the nightly DAG wrote "
+                "it. Update the asset by that DAG only."
+            )
+        return newest
+
     def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
-        event = self.pull_publication(context)
+        event = self.read_event(context)
         number, seen = report["publication"], self.read_seen(context)
         if report["manifest_sha256"] != event["manifest_sha256"] and number <= event["publication"]:
             raise AirflowFailException(
@@ -799,11 +786,12 @@ class AnalyseOperator(PublicTableOperator):
     xcom_keys = ("output", "public_version", "records", "unit", "drawn")
     advice = "The tables of the run before are unchanged. Clear the task."
 
-    def build_arguments(self, settings: AnalyticsSettings, context: Context) -> list[str]:
-        event = self.pull_publication(context)
+    def build_arguments(self, context: Context) -> list[str]:
+        verified, settings = context["ti"].xcom_pull(task_ids="verify"), self.settings
         return [
-            *("--table", event["table"], "--output", settings.output, "--version", str(event["public_version"])),
-            *("--min-documents", str(settings.min_documents), *(("--by", settings.by) if settings.by else ())),
+            *("--table", verified["table"], "--output", settings.analytics),
+            *("--version", str(verified["public_version"]), "--min-documents", str(settings.min_documents)),
+            *(("--by", settings.by) if settings.by else ()),
             *(("--over", settings.over) if settings.over else ()),
-            *self.delta_jars_option(settings),
+            *self.delta_jars_option(),
         ]

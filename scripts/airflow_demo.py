@@ -3,8 +3,7 @@
 `make airflow-demo` creates a fresh Airflow under build/airflow-demo with scheduler, DAG processor, triggerer and API
 server on the loopback interface, and a folder of DAGs as `wordveil init --airflow` writes it. It unpauses both DAGs and
 prints how their runs ended. Airflow runs in its own process group, which the demo ends in any case. `--backfill` also
-backfills the two days before; `--screenshots DIR` takes pictures of graph and asset with Chromium; `--stay` leaves
-Airflow running until Enter is pressed.
+backfills the two days before; `--stay` leaves Airflow running until Enter is pressed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / "build" / "airflow-demo"
 BIN = ROOT / ".venv-airflow" / "bin"
-NIGHTLY, ANALYTICS, ASSET = "sanitise_nightly", "analytics_on_release", "wordveil_release"
+NIGHTLY, ANALYTICS = "sanitise_articles", "verify_articles"
 # How long to wait for Airflow, and for the runs of a DAG, in seconds.
 READY, DONE = 600, 1800
 ENDED = ("success", "failed")
@@ -106,11 +105,13 @@ def write_config(home: Path) -> None:
     (home / "release.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 
 
-def build_environment(home: Path, port: int) -> dict[str, str]:
-    """Build Airflow's settings; connection and Variables as a secrets backend would provide them."""
+def write_settings(home: Path) -> None:
+    """Write the settings of the release's DAGs."""
     from wordveil.spark.platform.delta import fetched_jars
 
-    spark = {
+    settings = {
+        "config": str(home / "release.yaml"),
+        "analytics": str(home / "analytics"),
         "spark_submit": str(ROOT / ".venv" / "bin" / "spark-submit"),
         "spark_conf": {
             "spark.sql.shuffle.partitions": "2",
@@ -119,6 +120,13 @@ def build_environment(home: Path, port: int) -> dict[str, str]:
             **({"spark.jars": ",".join(map(str, fetched_jars()))} if fetched_jars() else {}),
         },
     }
+    path = home / "dags" / "wordveil_releases" / "articles.yaml"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(settings))
+
+
+def build_environment(home: Path, port: int) -> dict[str, str]:
+    """Build Airflow's settings; the connection as a secrets backend would provide it."""
     settings = {
         "CORE__DAGS_FOLDER": home / "dags",
         "CORE__LOAD_EXAMPLES": "False",
@@ -142,8 +150,6 @@ def build_environment(home: Path, port: int) -> dict[str, str]:
         **{f"AIRFLOW__{name}": str(value) for name, value in settings.items()},
         "AIRFLOW_HOME": str(home / "airflow"),
         "AIRFLOW_CONN_WORDVEIL_SPARK": json.dumps({"conn_type": "spark", "host": "local[2]"}),
-        f"AIRFLOW_VAR_{NIGHTLY.upper()}": json.dumps({"config": str(home / "release.yaml"), **spark}),
-        f"AIRFLOW_VAR_{ANALYTICS.upper()}": json.dumps({"output": str(home / "analytics"), **spark}),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
         "PYTHONPATH": str(ROOT / "lib"),
@@ -268,7 +274,7 @@ def are_analysed(api: Api, days: list[date]) -> bool:
     Looks at the DAG runs first. Only when all of them have ended does it ask which asset events they were started
     with: one run can be started with the events of several publications.
     """
-    published = sum(api.tasks(NIGHTLY, run["dag_run_id"]).get("publish") == "success" for run in api.nights(days))
+    published = sum(api.tasks(NIGHTLY, run["dag_run_id"]).get("night") == "success" for run in api.nights(days))
     runs = api.runs(ANALYTICS)
     if not runs or count_ended(runs) < len(runs):
         return False
@@ -285,20 +291,6 @@ def print_runs(api: Api, days: list[date]) -> bool:
             print(f"{dag}  {run['dag_run_id']}  {run['state']}")
             print("   " + "  ".join(f"{task} {state}" for task, state in states.items()))
     return succeeded
-
-
-def take_pictures(api: Api, folder: Path) -> None:
-    """Take the graphs of both DAGs' runs, and the asset with its events."""
-    folder.mkdir(parents=True, exist_ok=True)
-    asset = next(one["id"] for one in api.call("/api/v2/assets")["assets"] if one["name"] == ASSET)
-    pages = {
-        "airflow-graph": f"/dags/{NIGHTLY}/runs/{quote(api.runs(NIGHTLY)[0]['dag_run_id'])}#graph",
-        "airflow-analytics": f"/dags/{ANALYTICS}/runs/{quote(api.runs(ANALYTICS)[0]['dag_run_id'])}#graph",
-        "airflow-asset": f"/assets/{asset}",
-    }
-    wanted = [f"{name}={api.base}{page}" for name, page in pages.items()]
-    command = [str(BIN / "python"), str(ROOT / "scripts" / "airflow_pictures.py"), str(folder), *wanted]
-    subprocess.run(command, check=True)  # noqa: S603
 
 
 def unpause(api: Api, days: list[date]) -> list[date]:
@@ -323,7 +315,6 @@ def main() -> None:
     from wordveil.cli.init import write_dags
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--screenshots", type=Path, metavar="DIR", help="take pictures of graph and asset into DIR")
     parser.add_argument("--backfill", action="store_true", help="also backfill the two days before")
     parser.add_argument("--stay", action="store_true", help="leave Airflow running until Enter is pressed")
     options = parser.parse_args()
@@ -333,6 +324,7 @@ def main() -> None:
     write_articles(HOME, days)
     write_config(HOME)
     write_dags(HOME / "dags")
+    write_settings(HOME)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -357,8 +349,6 @@ def main() -> None:
         succeeded = print_runs(api, days)
         print(f"public table: {HOME / 'public'}\nterms and topics: {HOME / 'analytics'}")
         print(f"logs: {HOME / 'airflow' / 'logs'}")
-        if options.screenshots and succeeded:
-            take_pictures(api, options.screenshots)
         if options.stay:
             input(f"{api.base} runs until Enter is pressed. ")
     if not succeeded:

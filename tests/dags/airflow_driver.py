@@ -45,8 +45,8 @@ def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
         else:
             os.environ[name] = value
     dag = bag.dags[order["dag"]]
-    if order["first_task_alone"]:
-        return call_first_task(dag, order["conf"])
+    if order["checked"]:
+        return {"found": [check_first_task(dag, conf) for conf in order["checked"]]}
     for task in dag.tasks:
         task.retry_delay = timedelta(seconds=order["retry_seconds"])
         task.retry_exponential_backoff = 0
@@ -54,7 +54,7 @@ def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
     when = {"logical_date": datetime.fromisoformat(order["logical_date"])} if order["logical_date"] else {}
     # It sleeps for a second wherever no task is ready, such as before each task that an earlier one's failure fails.
     with patch("time.sleep", lambda seconds: _sleep(0.05 if seconds == 1 else seconds)):
-        ended = dag.test(**when, run_conf=order["conf"] or None)
+        ended = dag.test(**when, run_conf=order["conf"] or None, mark_success_pattern=order["approved"])
     with create_session() as session:
         tasks = {ti.task_id: [ti.state, ti.try_number] for ti in ended.get_task_instances(session=session)}
         xcoms = session.scalars(
@@ -72,8 +72,11 @@ def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-def call_first_task(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
-    """Call the function of the first task, with nothing on record: the type of its error, and its message."""
+def check_first_task(dag: Any, conf: dict[str, Any]) -> list[str]:
+    """Do what the first task does before Spark starts, with nothing on record.
+
+    Returns the type of its error and its message, or nothing and the command's arguments.
+    """
     first = dag.get_task(dag.roots[0].task_id)
     day = datetime(2026, 11, 20, tzinfo=UTC)
     params = {name: conf.get(name) for name in dag.params}
@@ -85,22 +88,19 @@ def call_first_task(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
         "triggering_asset_events": {},
     }
     try:
-        return {"error": "", "message": str(first.python_callable(*first.op_args, **first.op_kwargs, **context))}
+        first.check()
+        return ["", " ".join(first.build_arguments(context))]
     except Exception as error:  # noqa: BLE001 - the caller asks which one it is
-        return {"error": type(error).__name__, "message": str(error)}
+        return [type(error).__name__, str(error)]
 
 
 def main() -> None:
     """Run what is asked for until standard input ends."""
     with os.fdopen(int(sys.argv[4]), "w") as answers:
-        clean: DagBag | None = None
         for line in sys.stdin:
             try:
-                order = json.loads(line)
-                # A run leaves its parameters in the DAG, a call of its first task nothing.
-                bag = clean or BundleDagBag(sys.argv[3], bundle_path=Path(sys.argv[3]))
-                clean = bag if order["first_task_alone"] else None
-                answer = run(bag, order)
+                # The release's settings have changed, and a run leaves its parameters in the DAG.
+                answer = run(BundleDagBag(sys.argv[3], bundle_path=Path(sys.argv[3])), json.loads(line))
             except Exception as error:
                 answers.write(json.dumps({"broken": repr(error)}) + "\n")
                 answers.flush()

@@ -45,12 +45,13 @@ for name, dag in bag.dags.items():
         "tags": sorted(dag.tags),
         "doc": dag.doc_md,
         "timetable": type(dag.timetable).__name__,
+        "cron": getattr(dag.timetable, "expression", ""),
         "params": {name: dag.params.get_param(name).schema for name in dag.params},
         "templates": sorted({str(getattr(task, field, None)) for task in dag.tasks for field in task.template_fields}),
         "serialised": len(json.dumps(DagSerialization.serialize_dag(dag), default=str)),
         "reschedule": [task.task_id for task in dag.tasks if getattr(task, "mode", "") == "reschedule"],
     }
-core = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(bag.dags["sanitise_nightly"]))
+core = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(bag.dags["sanitise_plain"]))
 from datetime import datetime, UTC
 infos = core.iter_dagrun_infos_between(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 5, tzinfo=UTC))
 found["backfill"] = [[str(info.data_interval.start), str(info.data_interval.end)] for info in infos]
@@ -70,43 +71,108 @@ def read_dags(folder: Path, home: Path) -> dict[str, Any]:
     return json.loads(done.stdout.rsplit("FOUND", 1)[1])
 
 
+# Files of a folder of releases.
+GOOD = {
+    "plain.yaml": "config: /etc/wordveil/plain.yaml",
+    "held.yaml": "{config: /etc/wordveil/held.yaml, publish: approved, analytics: /lake/held, schedule: 0 3 * * *}",
+    "job.yaml": "{config: /etc/wordveil/job.yaml, publish: never}",
+}
+SLICES = {
+    "overrides: [\"input.where=ds = '{slice}'\"]": "overrides: input.where=ds = '{slice}': SQL gets the slice by",
+    "overrides: ['release={slice}']": "overrides: release={slice}: only input.path and output.path",
+    "overrides: ['ledger.path=/lake/{slice}']": "only input.path and output.path",
+    "overrides: ['output={path: /lake/{slice}}']": "only input.path and output.path",
+    "overrides: ['{slice}=/lake/out']": "only input.path and output.path",
+    "overrides: ['output.path=/lake/out-{slice}']": "output.path=/lake/out-{slice}: {slice} must be a whole",
+    "overrides: ['output.path=/lake/{slice}.parquet']": "must be a whole",
+    "overrides: ['output.path=/lake/{slice}=x']": "must be a whole",
+    "overrides: [\"output.path='/lake/{slice}'\"]": "must be a whole",
+    "overrides: ['output.path=s3a://{slice}/out']": "must be a whole",
+    "overrides: ['output.path=s3a:{slice}/out']": "must be a whole",
+    "marker: '/lake/raw-{slice}/_SUCCESS'": "marker: /lake/raw-{slice}/_SUCCESS: {slice} must be a whole",
+    "marker: 's3://{slice}@lake/raw'": "must be a whole",
+    "overrides: ['output.path=s3a://KEY:zq7@lake/x-{slice}?sig=zq7']": "overrides: output.path=s3a://lake/x-",
+}
+BROKEN = {
+    "no config: [": "is not YAML (",
+    "password: zq7: zq7": "is not YAML (mapping values are not allowed here, line 1)",
+    "": "has no settings. Write at least: config: /path/of/release.yaml",
+    "{}": "config is missing. Set it: ",
+    "confg: x": "confg: there is no such setting. Did you mean config?",
+    "wait_hours: long": "wait_hours = long: Input should be a valid number.",
+    "publish: sometimes": "publish = sometimes: Input should be 'passed', 'approved' or 'never'.",
+    "schedule: '@fortnightly'": "schedule = @fortnightly: ",
+    "overrides: [1]": "overrides.0: Input should be a valid string.",
+    "overrides: output.path=s3a://KEY:zq7@lake/x": "overrides: Input should be a valid list.",
+    "spark_conf: [spark.hadoop.fs.s3a.secret.key=zq7]": "spark_conf: Input should be a valid dictionary.",
+    **{f"config: /etc/wordveil/broken.yaml\n{text}": problem for text, problem in SLICES.items()},
+}
+
+
+def write_releases(folder: Path, releases: dict[str, str]) -> None:
+    """Write a folder of DAGs with the files of releases."""
+    (folder / "wordveil_releases").mkdir(parents=True)
+    for path in DAGS.glob("*.py"):
+        (folder / path.name).symlink_to(path)
+    for name, text in releases.items():
+        (folder / "wordveil_releases" / name).write_text(text)
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What Airflow reads in the folder of DAGs."""
-    return read_dags(DAGS, tmp_path_factory.mktemp("airflow"))
+    """What Airflow reads in a folder of good and broken releases."""
+    folder = tmp_path_factory.mktemp("dags")
+    named = {"plain.yml": GOOD["plain.yaml"], "two words.yaml": GOOD["plain.yaml"]}
+    broken = {f"broken{number:02d}.yaml": text for number, text in enumerate(BROKEN)}
+    write_releases(folder / "dags", {**GOOD, **named, **broken})
+    return read_dags(folder / "dags", folder)
 
 
-def test_there_are_no_import_errors(found):
-    assert found["errors"] == {}
-    assert set(found["dags"]) == {"sanitise_nightly", "analytics_on_release"}
+def test_each_release_has_its_dags(found):
+    verbs = {"plain": ("sanitise", "verify", "compact"), "job": ("sanitise",)}
+    verbs["held"] = verbs["plain"]
+    assert set(found["dags"]) == {f"{verb}_{name}" for name in verbs for verb in verbs[name]}
+
+
+def test_broken_releases_are_one_import_error_and_stop_no_other(found):
+    """Airflow stops all DAGs of a file that has an import error, so it is that of a file without any."""
+    assert list(found["errors"]) == ["wordveil_faults.py"]
+    faults = found["errors"]["wordveil_faults.py"].split("ValueError: ")[1].splitlines()
+    assert len(faults) == len(BROKEN) + 2
+    for number, wanted in enumerate(BROKEN.values()):
+        (fault,) = (line for line in faults if f"/wordveil_releases/broken{number:02d}.yaml: " in line)
+        assert wanted in fault
+    assert all("is not named RELEASE.yaml" in fault for fault in faults[-2:])
+    assert "zq7" not in found["errors"]["wordveil_faults.py"]
 
 
 def test_files_import_airflow_and_its_spark_provider_alone(found):
     """The scheduler parses them every few seconds."""
-    airflows = {"airflow", "packaging"}
+    airflows = {"airflow", "packaging", "asgiref"}
     ours = {name for name in found["imported"] if not name.startswith("unusual_prefix_")} - airflows
     assert ours == {"wordveil_airflow"}
 
 
 def test_the_graphs_are_the_documented_ones(found):
-    nightly, analytics = found["dags"]["sanitise_nightly"], found["dags"]["analytics_on_release"]
-    assert nightly["graph"] == {
-        "check": ["plan"],
-        "plan": ["sanitise"],
-        "sanitise": ["gate"],
-        "gate": ["publish"],
-        "publish": [],
-    }
-    assert nightly["outlets"] == {"publish": ["wordveil_release"]}
-    assert nightly["timetable"] == "CronDataIntervalTimetable"
-    assert nightly["reschedule"] == ["plan"]
-    assert analytics["graph"] == {"release": ["verify"], "verify": ["analyse"], "analyse": []}
-    assert analytics["outlets"] == {}
-    assert analytics["timetable"] == "AssetTriggeredTimetable"
-    for dag in (nightly, analytics):
-        drawn = dag["doc"].split("```")[1]
-        assert all(task in drawn for task in dag["graph"])
-        assert "wordveil_release" in drawn
+    dags = found["dags"]
+    assert dags["sanitise_plain"]["graph"] == dags["sanitise_job"]["graph"] == {"night": []}
+    assert dags["sanitise_plain"]["outlets"] == {"night": ["wordveil_plain"]}
+    assert dags["sanitise_job"]["outlets"] == {}
+    held = dags["sanitise_held"]
+    assert held["graph"] == {"night": ["approve"], "approve": ["publish"], "publish": []}
+    assert held["outlets"] == {"publish": ["wordveil_held"]}
+    assert dags["verify_plain"]["graph"] == {"verify": []}
+    assert dags["verify_held"]["graph"] == {"verify": ["analyse"], "analyse": []}
+    assert dags["compact_plain"]["graph"] == {"compact": []}
+    assert [dags[f"{verb}_plain"]["timetable"] for verb in ("sanitise", "verify", "compact")] == [
+        *("CronDataIntervalTimetable", "AssetTriggeredTimetable", "CronDataIntervalTimetable")
+    ]
+    assert held["cron"] == "0 3 * * *"
+    assert dags["sanitise_plain"]["reschedule"] == ["night"]
+    for name in ("sanitise_held", "verify_held"):
+        drawn = dags[name]["doc"].split("```")[1]
+        assert all(task in drawn for task in dags[name]["graph"])
+        assert "wordveil_held" in drawn
 
 
 def test_the_dags_have_what_airflow_users_expect(found):
@@ -120,7 +186,7 @@ def test_the_dags_have_what_airflow_users_expect(found):
         assert "wordveil" in dag["tags"]
         assert dag["serialised"] > 0
         assert all(schema.get("type") for schema in dag["params"].values())
-    assert set(found["dags"]["sanitise_nightly"]["params"]) == {"slice", "wait_hours"}
+    assert set(found["dags"]["sanitise_plain"]["params"]) == {"slice", "wait_hours"}
 
 
 def test_backfill_of_days_has_one_run_for_each_days_interval(found):
@@ -136,26 +202,12 @@ def test_no_setting_is_in_a_template(found):
 
 def test_the_documentation_lists_every_setting(found):
     page = (ROOT / "docs" / "airflow.md").read_text("utf-8")
-    tables = {name: dag["doc"].split("| setting | type |")[1] for name, dag in found["dags"].items()}
-    shared = ("jobs", "spark_conn_id", "spark_submit", "spark_conf", "reports")
-    nightly = (
-        "overrides",
-        "slice_param",
-        "slice_format",
-        "marker",
-        "wait_hours",
-        "wait_minutes",
-        "key_conn_id",
-        "key_env",
-    )
-    analytics = ("public_key", "by", "over", "min_documents", "delta_jars")
-    for dag, first, others in (("sanitise_nightly", "config", nightly), ("analytics_on_release", "output", analytics)):
-        rows = [line.split("|")[1:-1] for line in tables[dag].splitlines()[2:] if line]
-        assert {row[0].strip(" `") for row in rows} == {first, *shared, *others}
-        assert rows[0][0].strip() == f"`{first}`"
+    for dag in found["dags"].values():
+        rows = [line.split("|")[1:-1] for line in dag["doc"].split("| setting | default |")[1].splitlines()[2:] if line]
+        assert rows[0][:2] == [" `config` ", " required "]
+        assert len(rows) == 23
         assert all(row[0].strip() in page for row in rows)
-        assert rows[0][2].strip() == "required"
-        assert all(len(row) == 4 and all(cell.strip() for cell in row) for row in rows)
+        assert all(len(row) == 3 and all(cell.strip() for cell in row) for row in rows)
 
 
 @pytest.mark.long
@@ -165,7 +217,9 @@ def test_dag_folder_written_by_init_is_read_by_airflow(tmp_path):
     folder, home = tmp_path / "dags", tmp_path / "home"
     home.mkdir()
     write_dags(folder)
+    (folder / "wordveil_releases").mkdir()
+    (folder / "wordveil_releases" / "plain.yaml").write_text(GOOD["plain.yaml"])
     found = read_dags(folder, home)
     assert found["errors"] == {}
-    assert set(found["dags"]) == {"sanitise_nightly", "analytics_on_release"}
+    assert len(found["dags"]) == 3
     assert all(f"`{folder / JOBS}`" in dag["doc"] for dag in found["dags"].values())

@@ -31,8 +31,8 @@ def test_scheduler_runs_nights_a_backfill_and_asset_analytics():
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    nights = [line.split() for line in done.stdout.splitlines() if line.startswith("sanitise_nightly  ")]
-    analytics = [line.split() for line in done.stdout.splitlines() if line.startswith("analytics_on_release  ")]
+    nights = [line.split() for line in done.stdout.splitlines() if line.startswith("sanitise_articles  ")]
+    analytics = [line.split() for line in done.stdout.splitlines() if line.startswith("verify_articles  ")]
     assert sorted(run.split("__")[0] for _, run, _ in nights) == ["backfill", "backfill", "scheduled"]
     assert {state for *_, state in nights} == {"success"}
     assert analytics

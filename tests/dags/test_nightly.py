@@ -30,7 +30,7 @@ import os, runpy, sys
 os.remove(__file__)
 os.symlink({job!r}, __file__)
 sys.path.insert(0, {tests!r})
-sys.argv[1:] = ["5", "sanitise", *sys.argv[1:]]
+sys.argv[1:] = ["5", "release", *sys.argv[1:]]
 runpy.run_path({dying!r}, run_name="__main__")
 """
 
@@ -84,7 +84,7 @@ def lake_at(spark: Any, root: Path) -> Lake:
 
 
 def relay_settings(airflow: Airflow, config: Path, **more: Any) -> dict[str, Any]:
-    """Settings of the Airflow Variable whose commands run in this process."""
+    """Settings of a release's DAGs whose commands run in this process."""
     return {"config": str(config), "spark_submit": str(airflow.relay), **more}
 
 
@@ -101,34 +101,25 @@ def test_night_with_killed_driver_is_published_and_analysed(spark: Any, airflow:
 
     jobs = tmp_path / "jobs"
     jobs.mkdir()
-    for job in ("plan.py", "release.py"):
-        (jobs / job).symlink_to(ROOT / "jobs" / job)
-    job = str(ROOT / "jobs" / "sanitise.py")
+    job = str(ROOT / "jobs" / "release.py")
     dying = _DYING.format(
         tests=str(ROOT / "tests"), dying=str(ROOT / "tests" / "support" / "killed_command.py"), job=job
     )
-    (jobs / "sanitise.py").write_text(dying)
+    (jobs / "release.py").write_text(dying)
     settings = relay_settings(airflow, config, jobs=str(jobs), key_conn_id="wordveil_key", spark_conf=spark_conf())
     secret = {"AIRFLOW_CONN_WORDVEIL_KEY": json.dumps({"conn_type": "generic", "password": key})}
-    before = len(airflow.run("sanitise_nightly", None, logical_date=night("2026-01-01")).events)
-
-    run = airflow.run("sanitise_nightly", settings, logical_date=night(DAY), environment=secret)
-    assert run.states == dict.fromkeys(("check", "plan", "sanitise", "gate", "publish"), "success"), run.log[-6000:]
+    run = airflow.run("sanitise_killed", settings, logical_date=night(DAY), environment=secret)
+    assert run.tasks == {"night": ["success", 2]}, run.log[-6000:]
     assert run.state == "success"
     assert run.interval[0].startswith(DAY)
-    assert [command[0] for command in run.commands] == ["plan", "sanitise", "release", "release"], (
-        "and the one that was killed"
-    )
-    assert airflow.keys[-4:] == [key] * 4, "who submits has it by the environment"
-    assert run.tasks["sanitise"][1] == 2
-    assert {name: tries for name, (_, tries) in run.tasks.items() if name != "sanitise"} == dict.fromkeys(
-        ("check", "plan", "gate", "publish"), 1
-    )
+    assert [command[:2] for command in run.commands] == [["release", "night"]], "and the one that was killed"
+    assert airflow.keys == [key], "who submits has it by the environment"
 
     # The same rows and the same ledger as a run that nobody disturbed.
     twin.run(load_config(write_config(twin)), params={"ds": DAY}, run_id="undisturbed")
-    name = run.xcom["check.return_value"]["run_id"]
-    assert name.startswith("sanitise_nightly-manual")
+    found = run.xcom["night.return_value"]
+    name = found["sanitise"]["run_id"]
+    assert name.startswith("sanitise_killed-manual")
     assert {row["run_id"] for row in killed.draws()} == {name}
     same = [{**row, "run_id": ""} for row in killed.draws()]
     assert same == [{**row, "run_id": ""} for row in twin.draws()]
@@ -138,35 +129,31 @@ def test_night_with_killed_driver_is_published_and_analysed(spark: Any, airflow:
     assert [row["record_id"] for row in killed.entries()] == [row["record_id"] for row in twin.entries()]
 
     # What is on record: run id, public counts, gate; the event has the manifest's path and digest.
-    assert run.xcom["sanitise.return_value"]["run_id"] == name
-    assert set(run.xcom["sanitise.return_value"]) == {
-        *("run_id", "release", "output", "changes", "input_version", "relation", "exposes", "key_fingerprint")
+    assert set(found["sanitise"]) == {
+        *("run_id", "release", "output", "changes", "input_version", "relation", "exposes", "metric"),
+        *("nominal_epsilon", "epsilon", "mechanism_fingerprint", "policy_fingerprint", "key_fingerprint"),
     }
-    rules = run.xcom["gate.return_value"]["rules"]
+    rules = found["gate"]["rules"]
     assert [rule["name"] for rule in rules] == ["min_records", "quarantine_rate"]
     assert rules[0]["value"] == 6
     assert "value" not in rules[1]
-    assert run.xcom["publish.return_value"]["records"] == 6
-    assert len(run.events) == before + 1
+    assert found["publish"]["records"] == 6
     event = run.events[-1]
-    assert event == run.xcom["publish.return_value"]
+    assert event == found["publish"]
     assert event["manifest"].endswith("/_manifest.json")
     assert len(event["manifest_sha256"]) == 64
-    assert run.queued == ["analytics_on_release"]
+    assert run.queued == ["verify_killed"]
 
     analytics = {
-        "output": str(tmp_path / "analytics"),
+        "analytics": str(tmp_path / "analytics"),
         "min_documents": 1,
         "public_key": event["public_key"],
+        "delta_jars": str(delta_jars()),
     }
-    read = airflow.run(
-        "analytics_on_release",
-        {**analytics, "spark_submit": str(airflow.relay), "delta_jars": str(delta_jars())},
-        logical_date=night("2026-01-02"),
-        by_asset=True,
-    )
-    assert read.states == dict.fromkeys(("release", "verify", "analyse"), "success"), read.log[-6000:]
-    assert read.xcom["release.return_value"]["table"] == str(killed.public)
+    settings = relay_settings(airflow, config, **analytics)
+    read = airflow.run("verify_killed", settings, logical_date=night("2026-01-02"), by_asset=True)
+    assert read.states == dict.fromkeys(("verify", "analyse"), "success"), read.log[-6000:]
+    assert read.xcom["verify.return_value"]["table"] == str(killed.public)
     assert read.xcom["verify.return_value"]["pinned"] is True
     found = read.xcom["analyse.return_value"]
     assert found["records"] == 6
@@ -191,7 +178,7 @@ def test_night_with_killed_driver_is_published_and_analysed(spark: Any, airflow:
     # OpenLineage, by Airflow's own provider.
     events = [json.loads(line) for line in lineage.splitlines()]
     jobs_seen = {event["job"]["name"] for event in events}
-    assert {f"sanitise_nightly.{task}" for task in run.states} <= jobs_seen, jobs_seen
+    assert {"sanitise_killed.night", "verify_killed.verify", "verify_killed.analyse"} <= jobs_seen, jobs_seen
     assert {event["job"]["namespace"] for event in events} == {"tests"}
 
 
@@ -213,20 +200,13 @@ def test_parquet_night_awaits_partition_and_ends_with_sanitise(airflow: Airflow,
 
     airflow.after = arrive
     settings = relay_settings(
-        airflow, config, overrides=[f"output.path={workspace.root}/out/{{slice}}"], wait_minutes=0.02
+        airflow, config, publish="never", overrides=[f"output.path={workspace.root}/out/{{slice}}"], wait_minutes=0.02
     )
-    run = airflow.run("sanitise_nightly", settings, logical_date=night(DAY))
-    assert run.states == {
-        "check": "success",
-        "plan": "success",
-        "sanitise": "success",
-        "gate": "skipped",
-        "publish": "skipped",
-    }, run.log
-    assert run.tasks["plan"][1] == 1
+    run = airflow.run("sanitise_job", settings, logical_date=night(DAY))
+    assert run.tasks == {"night": ["success", 1]}, run.log
     assert "has no record of it yet. Next look in" in run.log
     assert len(read_output(workspace.root / "out" / DAY)) == 8
-    assert [command[0] for command in run.commands] == ["plan", "plan", "sanitise"]
+    assert [command[0] for command in run.commands] == ["sanitise", "sanitise"]
 
 
 def test_a_slice_that_does_not_come_is_given_up(airflow: Airflow, spark: Any, tmp_path: Path):
@@ -234,26 +214,23 @@ def test_a_slice_that_does_not_come_is_given_up(airflow: Airflow, spark: Any, tm
     lake.write(records(["2026-11-19"]), feed=False)
     config = write_config(lake)
     run = airflow.run(
-        "sanitise_nightly",
+        "sanitise_waiting",
         relay_settings(airflow, config, wait_minutes=0.01, wait_hours=3),
         logical_date=night(DAY),
         # Airflow makes parameters of all of it. Only the declared ones change a setting.
         conf={"wait_hours": 0.0005, "config": "/elsewhere/release.yaml", "jobs": "/elsewhere"},
     )
-    assert run.states["plan"] == "failed"
-    assert set(run.states.values()) == {"success", "failed", "upstream_failed"}
-    assert run.tasks["plan"][1] == 1
+    assert run.tasks == {"night": ["failed", 1]}
     for words in (f"slice {DAY}", f"a record of ds={DAY}", str(config), "0.0005 hours", "clear this task"):
         assert words in run.log, words
-    assert all(command[1:3] == ["--config", str(config)] for command in run.commands)
+    assert all(command[2:4] == ["--config", str(config)] for command in run.commands)
     assert run.commands
     assert not (lake.home / "draws").exists()
 
     marker = f"{tmp_path}/day={{slice}}/_SUCCESS"
-    run = airflow.run(
-        "sanitise_nightly", relay_settings(airflow, config, wait_hours=0, marker=marker), logical_date=night(DAY)
-    )
-    assert run.states["plan"] == "failed"
+    settings = relay_settings(airflow, config, wait_hours=0, marker=marker)
+    run = airflow.run("sanitise_marked", settings, logical_date=night(DAY))
+    assert run.tasks == {"night": ["failed", 1]}
     assert run.commands == []
     assert f"{tmp_path}/day={DAY}/_SUCCESS" in run.log
 
@@ -273,37 +250,41 @@ def test_night_ended_by_gate_or_budget_lets_next_be_published(
     limits = {"unit": "pure", "relation": "any_text", "author": 3.5 * 24 * pure, "on_exceeded": "fail", "delta": 1e-6}
 
     settings = relay_settings(airflow, write_config(lake, budgets=limits, gate={"min_records": 100}))
-    run = airflow.run("sanitise_nightly", settings, logical_date=night(days[0]))
+    run = airflow.run("sanitise_gated", settings, logical_date=night(days[0]))
     assert run.state == "failed"
-    assert run.states["gate"] == "failed"
-    assert run.states["publish"] == "upstream_failed"
-    assert run.tasks["gate"][1] == 1
+    assert run.tasks == {"night": ["failed", 1]}
     for words in ("Gate of support", "min_records", "output-only", "NO", "did not pass: min_records"):
         assert words in run.log, words
     events = len(run.events)
     assert not any(event["table"] == str(lake.public) for event in run.events)
-    assert run.xcom["gate.return_value"]["passed"] is False
-    assert all("value" not in rule for rule in run.xcom["gate.return_value"]["rules"])
-    assert "publish.return_value" not in run.xcom
+    found = run.xcom["night.return_value"]
+    assert found["gate"]["passed"] is False
+    assert all("value" not in rule for rule in found["gate"]["rules"])
+    assert "publish" not in found
     assert not lake.public.exists()
 
     settings = relay_settings(airflow, write_config(lake, budgets=limits))
     if over_budget:
-        run = airflow.run("sanitise_nightly", settings, logical_date=night(days[1]))
-        assert run.states["sanitise"] == "failed"
-        assert run.tasks["sanitise"][1] == 1
+        run = airflow.run("sanitise_gated", settings, logical_date=night(days[1]))
+        assert run.tasks == {"night": ["failed", 1]}
         assert (
             "budgets: 2 records would exceed a limit and on_exceeded is fail. Nothing was drawn or charged." in run.log
         )
-        assert run.states["publish"] == "upstream_failed"
         assert len(run.events) == events
 
-    run = airflow.run("sanitise_nightly", settings, logical_date=night(days[2]))
-    assert run.states == dict.fromkeys(run.states, "success"), run.log[-6000:]
+    # The next night is published when somebody has approved it.
+    run = airflow.run("sanitise_gated", {**settings, "publish": "approved"}, logical_date=night(days[2]))
+    assert run.states == dict.fromkeys(("night", "approve", "publish"), "success"), run.log[-6000:]
+    assert [command[1] for command in run.commands] == ["night", "publish"]
+    assert "publish" not in run.xcom["night.return_value"]
     assert run.xcom["publish.return_value"]["records"] == 4
     assert len(run.events) == events + 1
     assert run.events[-1] == run.xcom["publish.return_value"]
     assert sum(lake.spent().values()) == 4 * 24
+
+    run = airflow.run("compact_gated", settings, logical_date=night(days[2]))
+    assert run.tasks == {"compact": ["success", 1]}, run.log[-6000:]
+    assert [command[:2] for command in run.commands] == [["release", "compact"]]
 
 
 @pytest.mark.long
@@ -311,15 +292,20 @@ def test_analytics_remembers_the_last_publication(airflow: Airflow, spark: Any, 
     """A table that was published before, put back as it was signed then, is refused: a record may have left since."""
     lake = lake_at(spark, tmp_path / "lake")
     lake.write(records([DAY]), feed=False)
-    nights = relay_settings(airflow, write_config(lake))
-    analytics = {"output": str(tmp_path / "analytics"), "spark_submit": str(airflow.relay), "min_documents": 1}
+    settings = relay_settings(
+        airflow,
+        write_config(lake),
+        analytics=str(tmp_path / "analytics"),
+        min_documents=1,
+        delta_jars=str(delta_jars()),
+    )
 
     def publish(number: int) -> None:
-        run = airflow.run("sanitise_nightly", nights, logical_date=night(f"2026-02-0{number}"), conf={"slice": DAY})
-        assert run.xcom["publish.return_value"]["publication"] == number, run.log[-6000:]
+        run = airflow.run("sanitise_seen", settings, logical_date=night(f"2026-02-0{number}"), conf={"slice": DAY})
+        assert run.xcom["night.return_value"]["publish"]["publication"] == number, run.log[-6000:]
 
     def read(number: int) -> Run:
-        return airflow.run("analytics_on_release", analytics, logical_date=night(f"2026-03-0{number}"), by_asset=True)
+        return airflow.run("verify_seen", settings, logical_date=night(f"2026-03-0{number}"), by_asset=True)
 
     publish(1)
     shutil.copytree(lake.public, tmp_path / "older")
@@ -340,43 +326,31 @@ def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark
     config = write_config(lake)
     cluster = {
         "AIRFLOW_CONN_FAR": json.dumps(
-            {"conn_type": "spark", "host": "spark://far:7077", "extra": {"deploy-mode": "cluster"}}
+            {"conn_type": "spark", "host": "spark://far", "password": "p", "extra": {"deploy-mode": "cluster"}}
         )
     }
-    cases: list[tuple[dict[str, Any] | None, dict[str, str], tuple[str, ...]]] = [
-        (None, {}, ("Airflow Variable sanitise_nightly: is missing", "airflow variables set")),
-        ({}, {}, ("config is missing",)),
-        ({"confg": "x"}, {}, ("confg: there is no such setting. Did you mean config?",)),
-        (relay_settings(airflow, config, wait_hours="long"), {}, ("wait_hours = long: should be a number",)),
-        (relay_settings(airflow, config, overrides=[1]), {}, ("overrides: should be a list of texts",)),
-        (relay_settings(airflow, tmp_path / "none.yaml"), {}, (f"config = {tmp_path}/none.yaml: there is no file",)),
-        (relay_settings(airflow, config, jobs="/nowhere"), {}, ("jobs = /nowhere: there is no file /nowhere/plan.py",)),
-        (
-            relay_settings(airflow, config, spark_conn_id="gone"),
-            {},
-            ("Spark connection gone: is missing, and nothing was submitted",),
-        ),
-        (relay_settings(airflow, config, key_conn_id="gone"), {}, ("connection gone: is missing or has no password",)),
-        (
-            relay_settings(airflow, config, spark_conn_id="far"),
-            cluster,
-            ("reports: is missing, and the driver runs on the cluster",),
-        ),
+    far = {"spark_conn_id": "far", "reports": "s3://lake/reports", "key_conn_id": "far"}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"config": f"{tmp_path}/none.yaml"}, f"config = {tmp_path}/none.yaml: there is no file"),
+        ({"jobs": "/nowhere"}, "jobs = /nowhere: there is no file /nowhere/release.py"),
+        ({"spark_conn_id": "gone"}, "Spark connection gone: is missing, and nothing was submitted"),
+        ({"key_conn_id": "gone"}, "connection gone: is missing or has no password"),
+        ({"spark_conn_id": "far"}, "reports: is missing, and the driver runs on the cluster"),
+        (far, "key_conn_id = far: with deploy mode cluster the driver does not inherit"),
     ]
-    for settings, environment, wanted in cases:
-        kind, message = airflow.run_first_task("sanitise_nightly", settings, environment=environment)
-        assert kind == "AirflowFailException", message
-        assert all(words in message for words in wanted), message
-    assert airflow.run_first_task("sanitise_nightly", relay_settings(airflow, config))[0] == ""
+    for changed, wanted in cases:
+        settings = {**relay_settings(airflow, config), **changed}
+        ((kind, message),) = airflow.check_first_task("sanitise_missing", settings, environment=cluster)
+        assert (kind, wanted in message) == ("AirflowFailException", True), message
+    ((kind, message),) = airflow.check_first_task("sanitise_missing", relay_settings(airflow, config))
+    assert (kind, message.split()[:3]) == ("", ["night", "--config", str(config)])
 
-    run = airflow.run(
-        "sanitise_nightly", relay_settings(airflow, config, spark_conn_id="gone"), logical_date=night("2026-01-03")
-    )
-    assert run.tasks["check"] == ["failed", 1]
-    assert set(run.states.values()) == {"failed", "upstream_failed"}
+    settings = relay_settings(airflow, config, spark_conn_id="gone")
+    run = airflow.run("sanitise_missing", settings, logical_date=night("2026-01-03"))
+    assert run.tasks == {"night": ["failed", 1]}
     assert run.commands == []
     assert "Spark connection gone: is missing, and nothing was submitted" in run.log
-    assert "Fix what the error names, then clear the task." in run.log
+    assert "Clear the task to start the same run again" in run.log
     assert "yarn" not in run.log
 
 
@@ -392,42 +366,16 @@ def test_a_slice_is_a_name_whoever_gives_it(airflow: Airflow, tmp_path: Path):
     config = tmp_path / "release.yaml"
     config.touch()
     settings = relay_settings(airflow, config, overrides=["output.path=/lake/out/{slice}"])
-    for part in NO_SLICES:
-        kind, message = airflow.run_first_task("sanitise_nightly", settings, conf={"slice": part})
+    confs = [{"slice": part} for part in NO_SLICES]
+    for part, (kind, message) in zip(
+        NO_SLICES, airflow.check_first_task("sanitise_sliced", settings, *confs), strict=True
+    ):
         assert kind == "AirflowFailException", (part, message)
         assert message.startswith("slice = "), part
         assert "letters, digits" in message, part
         assert "\n" not in message, part
-    kind, message = airflow.run_first_task("sanitise_nightly", {**settings, "slice_format": "a/b"})
+    ((kind, message),) = airflow.check_first_task("sanitise_sliced", {**settings, "slice_format": "a/b"})
     assert (kind, "slice_format" in message) == ("AirflowFailException", True), message
-
-
-REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"overrides": ["input.where=ds = '{slice}'"]}, "overrides: input.where=ds = '{slice}': SQL gets the slice by"),
-    ({"overrides": ["release={slice}"]}, "overrides: release={slice}: only input.path and output.path"),
-    ({"overrides": ["ledger.path=/lake/{slice}"]}, "only input.path and output.path"),
-    ({"overrides": ["output={path: /lake/{slice}}"]}, "only input.path and output.path"),
-    ({"overrides": ["{slice}=/lake/out"]}, "only input.path and output.path"),
-    ({"overrides": ["output.path=/lake/out-{slice}"]}, "output.path=/lake/out-{slice}: {slice} must be a whole"),
-    ({"overrides": ["output.path=/lake/{slice}.parquet"]}, "must be a whole"),
-    ({"overrides": ["output.path=/lake/{slice}=x"]}, "must be a whole"),
-    ({"overrides": ["output.path='/lake/{slice}'"]}, "must be a whole"),
-    ({"overrides": ["output.path=s3a://{slice}/out"]}, "must be a whole"),
-    ({"overrides": ["output.path=s3a:{slice}/out"]}, "must be a whole"),
-    ({"marker": "/lake/raw-{slice}/_SUCCESS"}, "marker: /lake/raw-{slice}/_SUCCESS: {slice} must be a whole"),
-    ({"marker": "s3://{slice}@lake/raw"}, "must be a whole"),
-    ({"overrides": ["output.path=s3a://KEY:zq7@lake/x-{slice}?sig=zq7"]}, "overrides: output.path=s3a://lake/x-"),
-    ({"overrides": "output.path=s3a://KEY:zq7@lake/x"}, "overrides: should be a list of texts"),
-    ({"spark_conf": ["spark.hadoop.fs.s3a.secret.key=zq7"]}, "spark_conf: should be an object"),
-]
-
-
-def test_a_slice_chooses_no_more_than_one_directory(airflow: Airflow, tmp_path: Path):
-    config = tmp_path / "release.yaml"
-    config.touch()
-    for settings, wanted in REFUSED:
-        kind, message = airflow.run_first_task("sanitise_nightly", relay_settings(airflow, config, **settings))
-        assert (kind, wanted in message, "zq7" in message) == ("AirflowFailException", True, False), (settings, message)
 
 
 def test_a_slice_is_a_directory_of_a_path(airflow: Airflow, tmp_path: Path):
@@ -441,14 +389,15 @@ def test_a_slice_is_a_directory_of_a_path(airflow: Airflow, tmp_path: Path):
     )
     overrides = [*(f"output.path={path}" for path in paths), "input.path=/lake/raw/{slice}", "input.where=ds = :ds"]
     settings = relay_settings(airflow, config, overrides=overrides, marker="s3://conn@lake/raw/ds={slice}/_SUCCESS")
-    for part in ("2026-11-20", "2026-11-20T02", "20261120", "de_CH.v2", "a" * 100):
-        kind, returned = airflow.run_first_task("sanitise_nightly", settings, conf={"slice": part})
-        assert (kind, f"'slice': '{part}'" in returned) == ("", True), returned
+    parts = ("2026-11-20", "2026-11-20T02", "20261120", "de_CH.v2", "a" * 100)
+    found = airflow.check_first_task("sanitise_sliced", settings, *({"slice": part} for part in parts))
+    for part, (kind, arguments) in zip(parts, found, strict=True):
+        assert kind == "", arguments
+        assert f"--set output.path=/lake/out/{part} " in arguments
+        assert f"--param ds={part} " in arguments
 
 
-def test_analytics_does_not_run_without_a_publication(airflow: Airflow):
-    settings = {"output": "/nowhere", "spark_submit": str(airflow.relay)}
-    kind, message = airflow.run_first_task("analytics_on_release", settings)
+def test_verification_does_not_run_without_a_publication(airflow: Airflow, tmp_path: Path):
+    ((kind, message),) = airflow.check_first_task("verify_asked", relay_settings(airflow, tmp_path / "release.yaml"))
     assert kind == "AirflowFailException"
-    assert "was not started by the asset wordveil_release" in message
-    assert "output is missing" in airflow.run_first_task("analytics_on_release", {})[1]
+    assert "was not started by the release's asset" in message

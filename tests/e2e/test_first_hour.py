@@ -50,7 +50,7 @@ def test_a_table_becomes_a_configuration_that_plans(
     assert [(word["word"], word["rule"]) for word in json.loads(out)["unknown_words"]] == [("zorblax", "mask")]
 
 
-def test_release_made_from_delta_table_plans_as_the_dag_does(
+def test_release_made_from_delta_table_is_planned(
     spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(workspace.root)

@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+import yaml
 
 from support.commands import keep_signals
 from support.repository import ROOT
@@ -25,7 +26,6 @@ from support.workspaces import SMALL, clean_environment, delta_jars
 from wordveil.cli.app import main
 
 BIN = ROOT / ".venv-airflow" / "bin"
-DAGS = ROOT / "airflow_dags"
 SUBMIT = str(Path(sys.executable).parent / "spark-submit")
 # spark-submit for tests of how Airflow reacts to a command's end: the command itself runs in the session that the tests
 # share. The real spark-submit runs an application that is not one of the project's.
@@ -72,10 +72,16 @@ class Airflow:
         if not (BIN / "airflow").exists():
             pytest.fail("Airflow is not installed. `make airflow` installs it.", pytrace=False)
         self.home = home
+        self.dags = home / "dags"
+        self.releases = self.dags / "wordveil_releases"
+        self.releases.mkdir(parents=True)
+        for path in (ROOT / "airflow_dags").glob("*.py"):
+            (self.dags / path.name).symlink_to(path)
+        (self.dags / "wordveil_jobs").symlink_to(ROOT / "jobs")
         self.environment = {
             **clean_environment(),
             "AIRFLOW_HOME": str(home),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
@@ -98,7 +104,7 @@ class Airflow:
         self.listener.listen()
         self.relay = home / "relay-submit"
         self.relay.write_text(
-            _RELAY.format(python=sys.executable, address=address, jobs=str(ROOT / "jobs"), submit=SUBMIT)
+            _RELAY.format(python=sys.executable, address=address, jobs=str(self.dags / "wordveil_jobs"), submit=SUBMIT)
         )
         self.relay.chmod(0o755)
         self.keys: list[str | None] = []
@@ -106,7 +112,7 @@ class Airflow:
         read, write = os.pipe()
         self.log_file = self.log.open("w")
         self.process = subprocess.Popen(
-            [BIN / "python", ROOT / "tests" / "dags" / "airflow_driver.py", "dags", "test", DAGS, str(write)],
+            [BIN / "python", ROOT / "tests" / "dags" / "airflow_driver.py", "dags", "test", self.dags, str(write)],
             env=self.environment,
             cwd=home,
             stdin=subprocess.PIPE,
@@ -130,50 +136,55 @@ class Airflow:
     def run(
         self,
         dag: str,
-        settings: Mapping[str, Any] | None,
+        settings: Mapping[str, Any],
         *,
         logical_date: str | None = None,
         environment: Mapping[str, str | None] | None = None,
         conf: Mapping[str, Any] | None = None,
         by_asset: bool = False,
     ) -> Run:
-        """One DAG run; ``settings``: its Airflow Variable. Runs the commands that spark-submit passes on meanwhile."""
-        variable = f"AIRFLOW_VAR_{dag.upper()}"
+        """Run a DAG once; ``settings``: those of its release. Runs the commands that spark-submit passes on meanwhile.
+
+        A person approves at once.
+        """
         order = {
-            "dag": dag,
             "logical_date": logical_date,
-            "environment": {**(environment or {}), variable: None if settings is None else json.dumps(settings)},
             "conf": conf or {},
             "retry_seconds": 1,
             "by_asset": by_asset,
-            "first_task_alone": False,
+            "approved": "approve",
+            "checked": [],
         }
         commands: list[list[str]] = []
-        answer, log = self._send(order, commands)
+        answer, log = self._send(dag, settings, environment, order, commands)
         return Run(**answer, log=log, commands=commands)
 
-    def run_first_task(
+    def check_first_task(
         self,
         dag: str,
-        settings: Mapping[str, Any] | None,
-        *,
+        settings: Mapping[str, Any],
+        *confs: Mapping[str, Any],
         environment: Mapping[str, str | None] | None = None,
-        conf: Mapping[str, Any] | None = None,
-    ) -> tuple[str, str]:
-        """Call the DAG's first task with unchecked parameters; return its error and message, or what it returns."""
-        variable = {f"AIRFLOW_VAR_{dag.upper()}": None if settings is None else json.dumps(settings)}
-        environment = {**(environment or {}), **variable}
-        order = {"dag": dag, "environment": environment, "conf": conf or {}, "first_task_alone": True}
-        answer, _ = self._send(order, [])
-        return answer["error"], answer["message"]
+    ) -> list[tuple[str, str]]:
+        """Let the DAG's first task check each of ``confs``, unchecked parameters: errors and messages, or arguments."""
+        answer, _ = self._send(dag, settings, environment, {"checked": confs or [{}]}, [])
+        return [(error, message) for error, message in answer["found"]]
 
-    def _send(self, order: Mapping[str, Any], commands: list[list[str]]) -> tuple[dict[str, Any], str]:
+    def _send(
+        self,
+        dag: str,
+        settings: Mapping[str, Any],
+        environment: Mapping[str, str | None] | None,
+        order: Mapping[str, Any],
+        commands: list[list[str]],
+    ) -> tuple[dict[str, Any], str]:
+        (self.releases / f"{dag.partition('_')[2]}.yaml").write_text(yaml.safe_dump(dict(settings)))
         start = self.log.stat().st_size
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.write(json.dumps({"dag": dag, "environment": environment or {}, **order}) + "\n")
         self.process.stdin.flush()
         while True:
-            ready, _, _ = select.select([self.answers, self.listener], [], [], 120)
+            ready, _, _ = select.select([self.answers, self.listener], [], [], 300)
             assert ready, "Airflow does not answer: " + self._read_log(start)[-3000:]
             if self.listener in ready:
                 commands.append(self._run_command())

@@ -63,7 +63,7 @@ def init(
                 problem = "needs --from TABLE: it drafts a configuration. The DAGs are the same for every release."
                 raise usage_error(option, "", problem)
         written = [str(path.relative_to(airflow)) for path in write_dags(airflow)]
-        note = "`wordveil docs airflow` lists the Airflow Variable and the connection that they need."
+        note = "`wordveil docs airflow` shows the connection that they need, and the file that adds a release."
         document = {"output": str(airflow), "files": written}
         return Result.of("DAGs for Airflow", document, {"directory": airflow, "files": written}, [note])
     assert source is not None

@@ -100,18 +100,18 @@ def test_dags_are_written_with_their_jobs_and_overwrite_nothing(tmp_path: Path):
     folder = tmp_path / "dags"
     written = write_dags(folder)
     assert {path.name for path in folder.glob("*.py")} == DAGS
-    assert {"sanitise_nightly.py", "analytics_on_release.py", "wordveil_airflow.py"} == DAGS
+    assert {"wordveil_dags.py", "wordveil_faults.py", "wordveil_airflow.py"} == DAGS
     assert {path.name for path in (folder / JOBS).glob("*.py")} == APPLICATIONS
     assert sorted(written) == sorted(folder.rglob("*.py"))
     for path in folder.glob("*.py"):
         assert path.read_text("utf-8") == (ROOT / "airflow_dags" / path.name).read_text("utf-8")
-    mine = folder / "sanitise_nightly.py"
+    mine = folder / "wordveil_dags.py"
     mine.write_text("mine")
-    (folder / "analytics_on_release.py").unlink()
-    with pytest.raises(OutputExistsError, match=r"already contains .*sanitise_nightly\.py.*; nothing was written"):
+    (folder / "wordveil_faults.py").unlink()
+    with pytest.raises(OutputExistsError, match=r"already contains .*wordveil_dags\.py.*; nothing was written"):
         write_dags(folder)
     assert mine.read_text() == "mine"
-    assert not (folder / "analytics_on_release.py").exists()
+    assert not (folder / "wordveil_faults.py").exists()
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):
@@ -125,4 +125,4 @@ def test_init_writes_a_configuration_or_dags_and_not_both(tmp_path: Path, run: C
         code, _, err = run("init", *arguments)
         assert (code, "--airflow DIR" in err) == (2, True)
     code, out, _ = run("init", "--airflow", tmp_path / "dags")
-    assert (code, "sanitise_nightly.py" in out) == (0, True)
+    assert (code, "wordveil_dags.py" in out) == (0, True)

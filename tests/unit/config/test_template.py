@@ -150,15 +150,11 @@ def release_of(*names: str, path: str = "/lake/raw/tickets", **given: Any) -> tu
 
 
 def dag_parameters() -> list[str]:
-    """What the nightly DAG passes by --param where its Variable sets nothing but the configuration."""
+    """What the nightly DAG passes by --param if its settings name nothing but the configuration."""
     tree = ast.parse((ROOT / "airflow_dags" / "wordveil_airflow.py").read_text("utf-8"))
-    nightly = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "NightlySettings")
-    defaults = {
-        node.target.id: ast.literal_eval(node.value.args[0])
-        for node in nightly.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(node.value, ast.Call)
-    }
-    return [f"{defaults['slice_param']}=2026-11-20"] if defaults["slice_param"] else []
+    fields = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call)]
+    (default,) = (field.value.args[0].value for field in fields if getattr(field.target, "id", "") == "slice_param")
+    return [f"{default}=2026-11-20"] if default else []
 
 
 @pytest.mark.parametrize("day", ["ds:string*", "event_date:date*", "dt:string*"])
