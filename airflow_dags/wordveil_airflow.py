@@ -325,6 +325,10 @@ NIGHT_PARAMS = {
         description="How long to wait for the slice's records. Empty: what the release's settings say, or 6.",
     ),
 }
+ERASE_PARAMS = {
+    "ids": Param([], type="array", items={"type": "string"}, title="Ids", description="Records to erase, one a line."),
+    "author": Param(None, type=["null", "string"], title="Author", description="Erase all records of this author."),
+}
 
 
 def read_deploy_mode(connection: Connection) -> str:
@@ -695,6 +699,24 @@ class CompactOperator(ReleaseOperator):
         return ["compact", *self.configure()]
 
 
+class EraseOperator(ReleaseOperator):
+    """Erases the records that a run's parameters name, and updates the assets in ``outlets`` by the publication."""
+
+    final_exit_codes = FINAL_EXIT_CODES | {9}  # it does not know an id
+    advice = "Texts may still be there. Clear the task to go on; `wordveil release show` lists where they are."
+
+    def build_arguments(self, context: Context) -> list[str]:
+        ids, author = context["params"].get("ids") or [], context["params"].get("author") or ""
+        if not (ids or author) or not all(isinstance(one, str) for one in (*ids, author)):
+            raise AirflowFailException("ids, author: name no record. Trigger the DAG with a list of ids, or an author.")
+        named = [*(f"--id={one}" for one in ids), *([f"--author={author}"] if author else [])]
+        return ["erase", *self.configure(), *named]
+
+    def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
+        published = self.record_publication(report["publish"], context) if report["publish"] else None
+        return {"gone": report["gone"], "publish": published}
+
+
 class PublicTableOperator(WordveilSubmitOperator):
     """A command on the public table."""
 
@@ -739,7 +761,9 @@ class VerifyOperator(PublicTableOperator):
                 "this run was not started by the release's asset, so there is no version to read. Clear a run that the "
                 "asset started, or publish the release."
             )
-        newest: dict[str, Any] = max(events, key=lambda event: event.timestamp).extra
+        if not (named := [event for event in events if event.extra]):
+            raise AirflowSkipException("an erasure has published nothing: there was nothing of its records to remove.")
+        newest: dict[str, Any] = max(named, key=lambda event: event.timestamp).extra
         if missing := [name for name in EVENT_KEYS if name not in newest]:
             raise AirflowFailException(
                 f"the event of the release's asset lacks {', '.join(missing)}: no publication of the nightly DAG wrote "

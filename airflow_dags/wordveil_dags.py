@@ -6,9 +6,11 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
 
 from wordveil_airflow import (
+    ERASE_PARAMS,
     NIGHT_PARAMS,
     AnalyseOperator,
     CompactOperator,
+    EraseOperator,
     NightOperator,
     PublishOperator,
     ReleaseSettings,
@@ -85,6 +87,13 @@ run that is active. The next night gates and publishes again.
 
 """
 
+ERASE = """### Erasure of records
+
+Trigger it with `ids`, or with `author` for all records of an author. It runs `wordveil release erase`. `wordveil docs
+runbook` has what remains to be done: the input, copies, backups. Airflow shows ids and authors to whoever sees the run.
+
+"""
+
 
 def describe(about: str, release: str) -> str:
     """The documentation of a DAG."""
@@ -130,12 +139,26 @@ for name, settings in read_releases()[0].items():
         if settings.analytics:
             verify >> AnalyseOperator(task_id="analyse", settings=settings)
 
+    maintenance = dag_defaults(
+        owner="privacy-engineering", task_timeout=timedelta(hours=12), deadline=timedelta(hours=24)
+    )
     with DAG(
         f"compact_{name}",
         description=f"Merge small files of the release {name}, and delete old ones.",
         doc_md=describe(COMPACT, name),
         schedule=CronDataIntervalTimetable(settings.compact_schedule, timezone="UTC"),
         **common,
-        **dag_defaults(owner="privacy-engineering", task_timeout=timedelta(hours=12), deadline=timedelta(hours=24)),
+        **maintenance,
     ):
         CompactOperator(task_id="compact", settings=settings)
+
+    with DAG(
+        f"erase_{name}",
+        description=f"Erase records from the release {name}.",
+        doc_md=describe(ERASE, name),
+        schedule=None,
+        params=ERASE_PARAMS,
+        **common,
+        **maintenance,
+    ):
+        EraseOperator(task_id="erase", settings=settings, outlets=[asset])

@@ -129,7 +129,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_each_release_has_its_dags(found):
-    verbs = {"plain": ("sanitise", "verify", "compact"), "job": ("sanitise",)}
+    verbs = {"plain": ("sanitise", "verify", "compact", "erase"), "job": ("sanitise",)}
     verbs["held"] = verbs["plain"]
     assert set(found["dags"]) == {f"{verb}_{name}" for name in verbs for verb in verbs[name]}
 
@@ -164,8 +164,9 @@ def test_the_graphs_are_the_documented_ones(found):
     assert dags["verify_plain"]["graph"] == {"verify": []}
     assert dags["verify_held"]["graph"] == {"verify": ["analyse"], "analyse": []}
     assert dags["compact_plain"]["graph"] == {"compact": []}
-    assert [dags[f"{verb}_plain"]["timetable"] for verb in ("sanitise", "verify", "compact")] == [
-        *("CronDataIntervalTimetable", "AssetTriggeredTimetable", "CronDataIntervalTimetable")
+    assert dags["erase_plain"]["outlets"] == {"erase": ["wordveil_plain"]}
+    assert [dags[f"{verb}_plain"]["timetable"] for verb in ("sanitise", "verify", "compact", "erase")] == [
+        *("CronDataIntervalTimetable", "AssetTriggeredTimetable", "CronDataIntervalTimetable", "NullTimetable")
     ]
     assert held["cron"] == "0 3 * * *"
     assert dags["sanitise_plain"]["reschedule"] == ["night"]
@@ -187,6 +188,7 @@ def test_the_dags_have_what_airflow_users_expect(found):
         assert dag["serialised"] > 0
         assert all(schema.get("type") for schema in dag["params"].values())
     assert set(found["dags"]["sanitise_plain"]["params"]) == {"slice", "wait_hours"}
+    assert set(found["dags"]["erase_plain"]["params"]) == {"ids", "author"}
 
 
 def test_backfill_of_days_has_one_run_for_each_days_interval(found):
@@ -221,5 +223,5 @@ def test_dag_folder_written_by_init_is_read_by_airflow(tmp_path):
     (folder / "wordveil_releases" / "plain.yaml").write_text(GOOD["plain.yaml"])
     found = read_dags(folder, home)
     assert found["errors"] == {}
-    assert len(found["dags"]) == 3
+    assert len(found["dags"]) == 4
     assert all(f"`{folder / JOBS}`" in dag["doc"] for dag in found["dags"].values())

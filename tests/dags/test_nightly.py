@@ -397,6 +397,20 @@ def test_a_slice_is_a_directory_of_a_path(airflow: Airflow, tmp_path: Path):
         assert f"--param ds={part} " in arguments
 
 
+def test_an_erasure_names_records_as_the_command_does(airflow: Airflow, tmp_path: Path):
+    config = tmp_path / "release.yaml"
+    config.touch()
+    settings = relay_settings(airflow, config, overrides=["input.path=/lake/raw/{slice}"])
+    confs = [{}, {"ids": [1]}, {"ids": ["8812", "-x"]}, {"author": "c 1"}]
+    found = airflow.check_first_task("erase_asked", settings, *confs)
+    assert [kind for kind, _ in found] == ["AirflowFailException", "AirflowFailException", "", ""]
+    assert "ids, author: name no record" in found[0][1]
+    assert [arguments for _, arguments in found[2:]] == [
+        f"erase --config {config} --id=8812 --id=-x",
+        f"erase --config {config} --author=c 1",
+    ]
+
+
 def test_verification_does_not_run_without_a_publication(airflow: Airflow, tmp_path: Path):
     ((kind, message),) = airflow.check_first_task("verify_asked", relay_settings(airflow, tmp_path / "release.yaml"))
     assert kind == "AirflowFailException"
