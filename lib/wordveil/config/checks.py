@@ -278,7 +278,7 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
             is_release=True,
             budget=budget,
             n_max=policy.n_max,
-            has_kept=bool(source.keep),
+            has_kept=bool(source.followed),
             is_shuffled=output.shuffle is not None,
         )
         shown = (*policy.exposes, *source.shown, *form, *columns)

@@ -126,7 +126,7 @@ class Config(Section):
             is_release=self.output.format == "delta",
             budget=self.budget,
             n_max=self.policy.n_max,
-            has_kept=bool(self.source.keep),
+            has_kept=bool(self.source.followed),
             is_shuffled=self.output.shuffle is not None,
         )
 

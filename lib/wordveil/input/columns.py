@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wordveil.errors import Fault
 from wordveil.records.paths import parse_path, read_path
-from wordveil.records.pseudonyms import Pseudonym
+from wordveil.records.pseudonyms import Pseudonym, list_lasting
 from wordveil.records.schema import OUTPUT_FIELDS, RESERVED_COLUMNS
 
 DEFAULT_MAX_BYTES = 16 * 2**20
@@ -30,6 +30,11 @@ class Columns:
     def kept_names(self) -> tuple[str, ...]:
         """Names in an output of the columns that are published unchanged, then of those with pseudonyms."""
         return (*self.keep, *(pseudonym.name for pseudonym in self.pseudonyms))
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """Names in an output of the columns beside the text whose changes a release follows."""
+        return (*self.keep, *(pseudonym.name for pseudonym in list_lasting(self.pseudonyms)))
 
     @property
     def columns_read(self) -> tuple[str, ...]:

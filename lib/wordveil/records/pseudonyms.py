@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -27,6 +28,11 @@ class Pseudonym:
     def __str__(self) -> str:
         """Describe the column as a release's terms do."""
         return f"{self.column} as {'rotating ' * self.rotate}pseudonym {self.name}"
+
+
+def list_lasting(pseudonyms: Sequence[Pseudonym]) -> tuple[Pseudonym, ...]:
+    """List the pseudonyms that stay when the key is rotated: a release follows their changes."""
+    return tuple(pseudonym for pseudonym in pseudonyms if not pseudonym.rotate)
 
 
 def encode_values(values: pa.Array) -> list[bytes]:

@@ -32,7 +32,7 @@ from wordveil.privacy.guarantees import charge_corpus
 from wordveil.privacy.relations import Relation, column_exposure, pseudonym_exposure
 from wordveil.records.codec import ColumnsCodec, Texts, draw_shown, write_words
 from wordveil.records.columns import ONE_TEXT, TextColumns
-from wordveil.records.pseudonyms import Pseudonym, encode_values, make_pseudonyms
+from wordveil.records.pseudonyms import Pseudonym, encode_values, list_lasting, make_pseudonyms
 from wordveil.records.schema import (
     INSPECTED_FIELDS,
     INVALID_ID,
@@ -94,6 +94,11 @@ class RecordSettings:
         columns = sorted(column_exposure(name) for name in self.kept)
         linking = sorted(pseudonym_exposure(pseudonym.name) for pseudonym in self.pseudonyms)
         return (*sorted({*self.policy.exposes, *self.shown}), *columns, *linking)
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """Columns beside the text whose changes a release follows."""
+        return (*self.kept, *(pseudonym.name for pseudonym in list_lasting(self.pseudonyms)))
 
     @property
     def pseudonym_places(self) -> range:
@@ -199,10 +204,11 @@ class RecordSanitiser:
     def inspect(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Compute reason, or content tag and tokens to be paid (:data:`INSPECTED_FIELDS`), in slices, and draw nothing.
 
-        ``batch`` has the id first, and the texts and ``__reason`` last.
+        ``batch`` has the id first, then the kept columns and those that become pseudonyms, and the texts and
+        ``__reason`` last.
         """
         for start in range(0, batch.num_rows, self._slice_rows):
-            part = batch.slice(start, self._slice_rows)
+            part = self._hide_values(batch.slice(start, self._slice_rows))
             reason, accepted, encoded = self._encode(part)
             spread = _spread(accepted, part.num_rows)
             paid = self._terms.tokens

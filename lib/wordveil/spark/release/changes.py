@@ -12,12 +12,12 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from wordveil.errors import ConfigError
 from wordveil.input.columns import Columns
 from wordveil.input.parameters import join_conditions
+from wordveil.records.pseudonyms import list_lasting
 from wordveil.records.schema import (
     ABSENT,
     DELETED,
@@ -41,6 +41,7 @@ from wordveil.spark.input.source import InputTable
 from wordveil.spark.platform.columns import as_read, column
 from wordveil.spark.platform.versions import try_cast
 from wordveil.spark.release.latest import WAS_KEPT_COLUMN, filter_by_ids, latest_state
+from wordveil.spark.sanitise.job import map_records
 from wordveil.spark.sanitise.worker import Inspect
 
 WAS_COLUMN, UNSOUND_COLUMN, STANDING_COLUMN = "__was", "__unsound", "__standing"
@@ -145,7 +146,7 @@ def find_candidates(
 
 def _read_snapshot(source: InputTable, draws: DataFrame, intent: Intent, columns: Columns) -> _Changes:
     # Used several times: to find the newest draw of each record, all draws are read and sorted.
-    state = latest_state(draws, columns.id, intent.seq, columns.keep).persist()
+    state = latest_state(draws, columns.id, intent.seq, columns.followed).persist()
     rows, without_id = source.read(intent.version), column(columns.id).isNull()
     # Nothing distinguishes one record without an id from another: they count as new if there are more than before.
     if intent.null_id_count and rows.where(without_id).count() <= intent.null_id_count:
@@ -165,11 +166,7 @@ def _inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
     def wordveil_inspect(batches: Any) -> Any:
         return inspect(batches)
 
-    number = len(records.columns) - len(inspect.job.settings.columns.names) - 1
-    numbered = records.toDF(*(f"__{index}" for index in range(number)), *records.columns[number:])
-    added = from_arrow_schema(pa.schema(INSPECTED_FIELDS))
-    result = numbered.mapInArrow(wordveil_inspect, StructType([*numbered.schema.fields[:number], *added.fields]))
-    return result.toDF(*records.columns[:number], *result.columns[number:])
+    return map_records(records, wordveil_inspect, inspect.job.settings, pa.schema(INSPECTED_FIELDS))
 
 
 def _compare_contents(
@@ -180,11 +177,17 @@ def _compare_contents(
     ``once``: a record that was ever released is never drawn again, and keeps its kept columns.
     """
     passed = [AUTHOR_COLUMN]
-    if refreshes := columns.keep and state is not None and not once:
+    refreshes = columns.followed and state is not None and not once
+    if refreshes and columns.keep:
         rows = rows.withColumn(KEPT_COLUMN, F.struct(*map(column, columns.keep)))
         passed.append(KEPT_COLUMN)
-    bare = replace(columns, keep=(), pseudonyms=())
+    bare = replace(columns, keep=(), pseudonyms=list_lasting(columns.pseudonyms))
     seen = _inspect_records(screen_input(rows, bare, internal=passed, refused=UNSOUND_COLUMN), inspect)
+    if refreshes:
+        kept = [F.col(KEPT_COLUMN).getField(name).alias(name) for name in columns.keep]
+        hidden = [column(name) for name in bare.followed]
+        seen = seen.withColumn(KEPT_COLUMN, F.struct(*kept, *hidden))
+        passed = [AUTHOR_COLUMN, KEPT_COLUMN]
     if state is None:
         new = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True)}
         others = dict.fromkeys((CORRECTED_COLUMN, REFRESHED_COLUMN, STANDING_COLUMN), F.lit(False))
@@ -208,7 +211,8 @@ def _compare_contents(
     corrected = is_known & ~F.col("state_author").eqNullSafe(F.col(AUTHOR_COLUMN))
     refreshed = F.lit(False)
     if refreshes:
-        fields = StructType([rows.schema[name] for name in columns.keep])
+        fields = seen.schema[KEPT_COLUMN].dataType
+        assert isinstance(fields, StructType)
         refreshed = is_standing & differ_in_kept(F.col(KEPT_COLUMN), F.col(WAS_KEPT_COLUMN), fields)
     found = {CHANGED_COLUMN: differs, CORRECTED_COLUMN: corrected, REFRESHED_COLUMN: refreshed}
     both = both.withColumns({**found, WAS_COLUMN: was, STANDING_COLUMN: is_standing})
@@ -251,10 +255,10 @@ def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, columns: Co
     tasks = max(feed.sparkSession.sparkContext.defaultParallelism, -(-number // _TASK_ROWS))
     ids = named.select("__id").where("__id is not null")
     if intent.retried:
-        state = latest_state(draws, name, intent.seq, columns.keep).persist()
+        state = latest_state(draws, name, intent.seq, columns.followed).persist()
     else:  # the feed does not mention most records, and their draws need not be sorted
         drawn = filter_by_ids(draws, name, ids, number=number)
-        state = latest_state(drawn, name, intent.seq, columns.keep).coalesce(tasks).persist()
+        state = latest_state(drawn, name, intent.seq, columns.followed).coalesce(tasks).persist()
     single, gone, wanted = _sort_out(named, state, is_alone=journal.is_read_alone(intent))
     rows = _fetch_rows(feed, single, name, number).select(*fields)
     if more_nameless > 0:

@@ -526,7 +526,7 @@ def _describe_release(
         "input_version": read.version,
         "renamed": {old: new for old, new in read.renamed.items() if new in columns} or None,
         "n_max": settings.policy.n_max,
-        "kept_changed": _count_kept_changed(release, version, last, settings.kept) if refreshes else None,
+        "kept_changed": _count_kept_changed(release, version, last, settings.followed) if refreshes else None,
         "gate": gate_entries(GateResult.from_dict(gate.body)),
         "refused": refused if any(intent.budget for intent in journal.intents()) else None,
     }

@@ -14,6 +14,7 @@ from pyspark.sql.window import Window
 
 from wordveil.input.columns import Columns
 from wordveil.privacy.events import ReleaseTerms
+from wordveil.records.pseudonyms import list_lasting
 from wordveil.records.schema import REASON_COLUMN, REQUESTED, TAG_COLUMN, TOKENS_COLUMN, WITHDRAWN
 from wordveil.release.budgets import BUDGET_REASONS
 from wordveil.release.events import Intent
@@ -178,7 +179,7 @@ class RunSteps:
 
     def _count_copies(self, copies: DataFrame) -> dict[str, int]:
         """Count written ``copies`` as :meth:`_add_copies` does, by what they were before the run."""
-        name, kept = self.columns.id, self.columns.keep
+        name, kept = self.columns.id, self.columns.followed
         ids = copies.select(column(name).alias("__id"))
         before = latest_state(filter_by_ids(self.release.draws.read(), name, ids), name, self.intent.seq, kept)
         before = before.withColumnsRenamed({AUTHOR_COLUMN: "__was_author", "reason": WAS_COLUMN})
@@ -215,7 +216,8 @@ class RunSteps:
             # At a version: frames kept at the newest one are planned again by Spark once the run has appended its
             # draws.
             earlier = None if self.intent.changes == "all" else draws.read(draws.version())
-            bare = replace(self.job, settings=replace(self.job.settings, kept=(), pseudonyms=(), internal=1))
+            lasting = list_lasting(self.job.settings.pseudonyms)
+            bare = replace(self.job, settings=replace(self.job.settings, kept=(), pseudonyms=lasting, internal=1))
             withdrawn = self.release.ledger.withdrawn(self.release.name)
             read = self.table, earlier, withdrawn, self.intent, self.columns
             self._known = find_candidates(*read, Inspect(bare), self.release.journal)
@@ -344,7 +346,7 @@ class RunSteps:
         newest = F.row_number().over(Window.partitionBy("__id").orderBy(F.col(SEQ_COLUMN).desc()))
         copies = draws.withColumn("__rank", newest).where("__rank = 1")
         filled = {AUTHOR_COLUMN: F.col("__now"), RESERVED_COLUMN: F.lit(None), SEQ_COLUMN: F.lit(self.intent.seq)}
-        kept = {name: F.col(KEPT_COLUMN).getField(name) for name in self.columns.keep} if refreshes else {}
+        kept = {name: F.col(KEPT_COLUMN).getField(name) for name in self.columns.followed} if refreshes else {}
         return rows.unionByName(self._as_table(copies, {**filled, **kept, "reason": F.coalesce(_OVER, "reason")}))
 
     def _withdrawn_ids(self) -> DataFrame:

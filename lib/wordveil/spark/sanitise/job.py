@@ -26,6 +26,7 @@ from wordveil.input.columns import Columns
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.table import TablePrivacy, TableTerms
+from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import (
     REASON_COLUMN,
     RELEASED,
@@ -165,16 +166,25 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
     def wordveil_sanitise(batches: Any) -> Any:
         return job(batches)
 
+    added = pa.schema([*job.settings.columns.output_fields, *STATISTIC_FIELDS])
+    return map_records(records, wordveil_sanitise, job.settings, added)
+
+
+def map_records(
+    records: DataFrame, function: Callable[[Any], Any], settings: RecordSettings, added: pa.Schema
+) -> DataFrame:
+    """Map the batches of a screened table by ``function``, which replaces texts and ``__reason`` by ``added`` columns.
+
+    The columns before these pass, and those of pseudonyms become strings.
+    """
     # PySpark looks up input columns by unquoted names and fails on a dot in one, so they go in and out by number.
-    texts = job.settings.columns
-    unpassed = (*texts.inputs, REASON_COLUMN)
+    unpassed = (*settings.columns.inputs, REASON_COLUMN)
     passed = records.columns[: -len(unpassed)]
     numbered = records.toDF(*(f"__{number}" for number in range(len(passed))), *unpassed)
-    added = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS]))
     fields = numbered.schema.fields[: len(passed)]
-    for place in job.settings.pseudonym_places:
+    for place in settings.pseudonym_places:
         fields[place] = StructField(fields[place].name, StringType())
-    result = numbered.mapInArrow(wordveil_sanitise, StructType([*fields, *added.fields]))
+    result = numbered.mapInArrow(function, StructType([*fields, *from_arrow_schema(added).fields]))
     return result.toDF(*passed, *result.columns[len(passed) :])
 
 
