@@ -328,6 +328,13 @@ NIGHT_PARAMS = {
 ERASE_PARAMS = {
     "ids": Param([], type="array", items={"type": "string"}, title="Ids", description="Records to erase, one a line."),
     "author": Param(None, type=["null", "string"], title="Author", description="Erase all records of this author."),
+    "retain_hours": Param(
+        0,
+        type="integer",
+        minimum=0,
+        title="Hours to retain",
+        description="Keep files of old versions of the last hours: 168 on object stores with several writers.",
+    ),
 }
 
 
@@ -527,6 +534,8 @@ class WordveilSubmitOperator(SparkSubmitOperator):
         with tempfile.TemporaryDirectory(prefix="wordveil-") as temporary:
             folder = settings.reports.rstrip("/") or temporary
             path = f"{folder}/{build_run_id(context)}/{self.task_id}-{context['ti'].try_number}.json"
+            if folder != temporary:  # one of this try's, before it waited again
+                open_path(path).unlink(missing_ok=True)
             self.application_args = [*self.build_arguments(context), "--report", strip_connection(path)]
             failure: Exception | None = None
             try:
@@ -583,7 +592,7 @@ class ReleaseOperator(WordveilSubmitOperator):
         return facts
 
     def on_command_failure(self, report: dict[str, Any], context: Context) -> None:
-        if report["error"]["type"] == "OutdatedGateError":
+        if (report.get("error") or {}).get("type") == "OutdatedGateError":
             raise AirflowSkipException(
                 f"{report['error']['message']} The next gate and publication include this run's draws."
             )
@@ -684,7 +693,9 @@ class PublishOperator(ReleaseOperator):
     advice = "Either the previous publication stays, or the new one is complete. Clear the task to publish again."
 
     def build_arguments(self, context: Context) -> list[str]:
-        return ["publish", *self.configure(format_slice(self.settings, context))]
+        gate = context["ti"].xcom_pull(task_ids="night")["gate"]  # what was approved, and nothing that came after it
+        approved = ["--draws-version", str(gate["draws_version"])]
+        return ["publish", *self.configure(format_slice(self.settings, context)), *approved]
 
     def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
         return self.record_publication(report, context)
@@ -707,10 +718,12 @@ class EraseOperator(ReleaseOperator):
 
     def build_arguments(self, context: Context) -> list[str]:
         ids, author = context["params"].get("ids") or [], context["params"].get("author") or ""
-        if not (ids or author) or not all(isinstance(one, str) for one in (*ids, author)):
+        # Of a text in place of the list each character would be an id.
+        is_sound = isinstance(ids, list) and all(isinstance(one, str) for one in (*ids, author))
+        if not (ids or author) or not is_sound:
             raise AirflowFailException("ids, author: name no record. Trigger the DAG with a list of ids, or an author.")
         named = [*(f"--id={one}" for one in ids), *([f"--author={author}"] if author else [])]
-        return ["erase", *self.configure(), *named]
+        return ["erase", *self.configure(), *named, "--retain-hours", str(context["params"].get("retain_hours") or 0)]
 
     def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
         published = self.record_publication(report["publish"], context) if report["publish"] else None

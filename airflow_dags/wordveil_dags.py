@@ -95,6 +95,16 @@ runbook` has what remains to be done: the input, copies, backups. Airflow shows 
 """
 
 
+UNAPPROVED = "The publication without these records also has what nights have drawn since the last one, if it passes."
+
+
+def ask(question: str, about: str) -> ApprovalOperator:
+    """A task that waits for a person, and takes silence for a refusal."""
+    return ApprovalOperator(
+        task_id="approve", subject=question, body=about, defaults=["Reject"], response_timeout=timedelta(hours=20)
+    )
+
+
 def describe(about: str, release: str) -> str:
     """The documentation of a DAG."""
     return f"{about.replace('RELEASE', release)}{ReleaseSettings.to_markdown(release)}"
@@ -116,13 +126,7 @@ for name, settings in read_releases()[0].items():
         outlets = {"passed": [asset]}.get(settings.publish, [])
         night = NightOperator(task_id="night", settings=settings, mode="reschedule", outlets=outlets)
         if settings.publish == "approved":
-            approve = ApprovalOperator(
-                task_id="approve",
-                subject=f"Publish {name}?",
-                body="The gate passed: {{ ti.xcom_pull(task_ids='night')['gate'] }}",
-                defaults=["Reject"],
-                response_timeout=timedelta(hours=20),
-            )
+            approve = ask(f"Publish {name}?", "The gate passed: {{ ti.xcom_pull(task_ids='night')['gate'] }}")
             night >> approve >> PublishOperator(task_id="publish", settings=settings, outlets=[asset])
     if settings.publish == "never":
         continue
@@ -161,4 +165,6 @@ for name, settings in read_releases()[0].items():
         **common,
         **maintenance,
     ):
-        EraseOperator(task_id="erase", settings=settings, outlets=[asset])
+        erase = EraseOperator(task_id="erase", settings=settings, outlets=[asset])
+        if settings.publish == "approved":
+            ask(f"Erase records from {name}, and publish what waits?", UNAPPROVED) >> erase

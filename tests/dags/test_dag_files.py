@@ -164,6 +164,7 @@ def test_the_graphs_are_the_documented_ones(found):
     assert dags["verify_plain"]["graph"] == {"verify": []}
     assert dags["verify_held"]["graph"] == {"verify": ["analyse"], "analyse": []}
     assert dags["compact_plain"]["graph"] == {"compact": []}
+    assert dags["erase_held"]["graph"] == {"approve": ["erase"], "erase": []}
     assert dags["erase_plain"]["outlets"] == {"erase": ["wordveil_plain"]}
     assert [dags[f"{verb}_plain"]["timetable"] for verb in ("sanitise", "verify", "compact", "erase")] == [
         *("CronDataIntervalTimetable", "AssetTriggeredTimetable", "CronDataIntervalTimetable", "NullTimetable")
@@ -188,7 +189,7 @@ def test_the_dags_have_what_airflow_users_expect(found):
         assert dag["serialised"] > 0
         assert all(schema.get("type") for schema in dag["params"].values())
     assert set(found["dags"]["sanitise_plain"]["params"]) == {"slice", "wait_hours"}
-    assert set(found["dags"]["erase_plain"]["params"]) == {"ids", "author"}
+    assert set(found["dags"]["erase_plain"]["params"]) == {"ids", "author", "retain_hours"}
 
 
 def test_backfill_of_days_has_one_run_for_each_days_interval(found):

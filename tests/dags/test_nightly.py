@@ -276,6 +276,8 @@ def test_night_ended_by_gate_or_budget_lets_next_be_published(
     run = airflow.run("sanitise_gated", {**settings, "publish": "approved"}, logical_date=night(days[2]))
     assert run.states == dict.fromkeys(("night", "approve", "publish"), "success"), run.log[-6000:]
     assert [command[1] for command in run.commands] == ["night", "publish"]
+    approved = run.xcom["night.return_value"]["gate"]["draws_version"]
+    assert run.commands[1][-4:-2] == ["--draws-version", str(approved)]
     assert "publish" not in run.xcom["night.return_value"]
     assert run.xcom["publish.return_value"]["records"] == 4
     assert len(run.events) == events + 1
@@ -401,13 +403,13 @@ def test_an_erasure_names_records_as_the_command_does(airflow: Airflow, tmp_path
     config = tmp_path / "release.yaml"
     config.touch()
     settings = relay_settings(airflow, config, overrides=["input.path=/lake/raw/{slice}"])
-    confs = [{}, {"ids": [1]}, {"ids": ["8812", "-x"]}, {"author": "c 1"}]
+    confs = [{}, {"ids": [1]}, {"ids": "88"}, {"ids": ["8812", "-x"]}, {"author": "c 1", "retain_hours": 168}]
     found = airflow.check_first_task("erase_asked", settings, *confs)
-    assert [kind for kind, _ in found] == ["AirflowFailException", "AirflowFailException", "", ""]
+    assert [kind for kind, _ in found] == [*["AirflowFailException"] * 3, "", ""]
     assert "ids, author: name no record" in found[0][1]
-    assert [arguments for _, arguments in found[2:]] == [
-        f"erase --config {config} --id=8812 --id=-x",
-        f"erase --config {config} --author=c 1",
+    assert [arguments for _, arguments in found[3:]] == [
+        f"erase --config {config} --id=8812 --id=-x --retain-hours 0",
+        f"erase --config {config} --author=c 1 --retain-hours 168",
     ]
 
 

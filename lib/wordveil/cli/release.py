@@ -145,14 +145,20 @@ def gate(call: Call) -> Result:
 
 @app.command()
 @command(read_release_config, report=True)
-def publish(call: Call) -> Result:
+def publish(
+    call: Call,
+    draws_version: Annotated[
+        int | None,
+        Option("--draws-version", metavar="N", help="The version of the draws that may be published, and no other."),
+    ] = None,
+) -> Result:
     """Write the public table and its signed manifest from draws that passed the gate.
 
     Example: `wordveil release publish --config reviews.yaml`
     """
     from wordveil.spark.release.publish import publish as publish_release
 
-    made = call.do(publish_release, call.config)
+    made = call.do(publish_release, call.config, draws_version=draws_version)
     return Result(made.to_dict(), partial(release_tables.print_publication, made, call.config.release))
 
 
@@ -362,7 +368,8 @@ def _read_file(file: Path, name: str) -> list[str | None]:
 
     is_parquet = file.suffix == ".parquet"
     columns = parquet.read_schema(file).names if is_parquet else csv.open_csv(file).schema.names
-    chosen = columns[0] if len(columns) == 1 else name
+    # The only column of a CSV may be one without a header, whose first line is an id.
+    chosen = columns[0] if len(columns) == 1 and is_parquet else name
     if chosen not in columns:
         raise usage_error("--ids-from", str(file), f"has no column {name}, but {', '.join(columns)}. Rename one.")
     if is_parquet:

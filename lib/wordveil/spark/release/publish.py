@@ -90,16 +90,23 @@ class Publication:
 
 
 def publish(
-    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
+    config: Config,
+    session: Callable[[], SparkSession],
+    *,
+    draws_version: int | None = None,
+    progress: Callable[[str], None] = ignore,
 ) -> Publication:
     """Write the public table and its signed manifest, from the version of the draws that last passed the gate.
 
-    Publishing the same version a second time signs the same table again. Raises :class:`ReleaseError` if that version
-    is not the current one, or was measured by other rules than those of ``config``.
+    Publishing the same version a second time signs the same table again. ``draws_version``: the only version that may
+    be published, such as one that a person approved. Raises :class:`ReleaseError` if the version is not the current
+    one, or was measured by other rules than those of ``config``.
     """
     key = load_key(config.key.file, config.key.env)
     settings, rules, find = config.record_settings(""), config.rules, partial(find_facts, config)
     with open_release(config.home, session, progress, outcome=_OUTCOME) as release:
+        with job_errors(_OUTCOME):
+            _require_version(release, draws_version)
         return publish_release(release, settings, rules, key, find, progress)
 
 
@@ -210,6 +217,16 @@ def _count_kept_changed(release: Release, version: int, last: Event | None, kept
     fields = StructType([drawn.schema[field] for field in kept])
     is_other = differ_in_kept(F.col(KEPT_COLUMN), F.col(WAS_KEPT_COLUMN), fields)
     return rows.join(before, "__id").where(is_other).count()
+
+
+def _require_version(release: Release, wanted: int | None) -> None:
+    """Raise :class:`OutdatedGateError` if the draws are at another version than the ``wanted`` one, if there is one."""
+    version = release.draws.version()
+    if wanted is not None and version != wanted:
+        raise OutdatedGateError(
+            f"release {release.name}: the draws are at version {version}, and version {wanted} was to be published. "
+            "Look at the gate's last decision, and publish what that is about."
+        )
 
 
 def _find_passed_gate(release: Release, rules: str) -> Event:
@@ -509,7 +526,9 @@ def _describe_release(
     """
     journal, version = release.journal, int(gate.body["draws_version"])
     first = journal.intents()[0]
-    read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
+    reads = [intent for intent in journal.intents() if intent.kind == "sanitise"]
+    # A refused run has read nothing.
+    read = ([intent for intent in reads if journal.finished(intent.run_id) is not None] or reads)[-1]
     exposes = tuple(sorted({*facts.exposes, *shown}))
     refreshes = Exposure.KEPT_CHANGED in exposes
     refused = {name: facts[name] for name in BUDGET_REASONS if facts[name]}
