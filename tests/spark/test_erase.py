@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -12,11 +13,12 @@ import pytest
 from support.releases import DiedError, Lake, States, corpus_with_authors
 from support.workspaces import Workspace
 from wordveil.errors import ConfigError, ReleaseError
+from wordveil.records.schema import RELEASED
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import verify_table
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release import maintenance
-from wordveil.spark.release.erase import Erasure, erase
+from wordveil.spark.release.erase import Erasure, erase, find_records
 
 ERASED = ("r00001", "r00006")
 """The records of the author a1, after corrections."""
@@ -167,3 +169,20 @@ def test_erase_that_dies_after_each_commit_goes_on(
     assert tuple(seen) == steps
     assert (made.records, made.withdrawn, made.is_gone) == (2, 0, True)
     assert outcome(lake) == undisturbed
+
+
+def test_author_of_an_anonymised_record_is_found(spark: Any):
+    """The input has no author any more, and the newest draw none either."""
+    draws = [("r1", "a1", 1), ("r1", None, 2), ("r2", "a1", 1), ("r2", "a2", 2)]
+    schema = "id string, __author string, __seq int, status string"
+    rows = spark.createDataFrame([(*row, RELEASED) for row in draws], schema)
+    entries = spark.createDataFrame([], "release string, record_id string, author string")
+    release: Any = SimpleNamespace(
+        name="support",
+        home=SimpleNamespace(id="id"),
+        draws=SimpleNamespace(read=lambda: rows),
+        ledger=SimpleNamespace(table=SimpleNamespace(read=lambda: entries)),
+        id_type=rows.schema["id"].dataType,
+    )
+    before = rows.select(rows["id"].alias("__id")).limit(0)
+    assert find_records(release, ["a1"], before) == {"r1"}

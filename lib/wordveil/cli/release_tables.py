@@ -223,7 +223,7 @@ def print_erasure(made: Erasure) -> None:
     """Print an erasure: what was done, and what is left in each place."""
     facts = {
         "records": f"{made.records:,}, {made.withdrawn:,} of them withdrawn now",
-        **({"ids not in the release": f"{len(made.unknown):,}: {', '.join(made.unknown)}"} if made.unknown else {}),
+        **({"ids not in the release": _describe_unknown(made.unknown)} if made.unknown else {}),
         "published": _describe_publication(made),
         "texts": "gone from draws, public table and old files" if made.is_gone else "still exist: see the places below",
     }
@@ -232,6 +232,10 @@ def print_erasure(made: Erasure) -> None:
         print_rows(places_table(made.places))
     if made.decision and not made.decision.result.passed:
         print_decision(made.decision)
+
+
+def _describe_unknown(ids: Sequence[str]) -> str:
+    return f"{len(ids):,}, which the next run draws if the input has them: {', '.join(ids)}"
 
 
 def _describe_publication(made: Erasure) -> str:

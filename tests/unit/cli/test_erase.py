@@ -105,11 +105,14 @@ def test_read_ids_of_tables_takes_the_id_column_as_text(tmp_path: Path):
     file = tmp_path / "ids.csv"
     file.write_text("who,id\na,007\nb,\n")
     assert read_ids(str(file), "id") == ["007"]
-    file.write_text("ticket\n007\n")
-    assert read_ids(str(file), "id") == ["007"], "the only column"
+    file.write_text("C11135\n007\n")
+    with pytest.raises(ConfigError, match="has no column id, but C11135"):
+        read_ids(str(file), "id")  # its first line may be an id
     table = tmp_path / "ids.parquet"
     pq.write_table(pa.table({"id": [7, None], "n": [1, 2]}), table)
     assert read_ids(str(table), "id") == ["7"]
+    pq.write_table(pa.table({"ticket": ["007"]}), only := tmp_path / "only.parquet")
+    assert read_ids(str(only), "id") == ["007"], "the only column"
     with pytest.raises(ConfigError, match="has no column ticket, but id, n"):
         read_ids(str(table), "ticket")
     table.write_bytes(b"no Parquet")

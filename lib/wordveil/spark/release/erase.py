@@ -84,9 +84,10 @@ class Erasure:
     places: tuple[Place, ...] = ()
 
     @property
-    def is_gone(self) -> bool:
-        """True if no place that an erasure reaches has an id or a text."""
-        return not any(place.named or place.texts for place in self.places if place.place in OWNED)
+    def is_gone(self) -> bool | None:
+        """True if no place that an erasure reaches has an id or a text; None if nothing was searched."""
+        left = (place for place in self.places if place.place in OWNED and (place.named or place.texts))
+        return next(left, None) is None if self.places else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; internal."""
@@ -187,7 +188,7 @@ def _select(release: Release, ids: Collection[str], listed: Collection[str], aut
         found = release.match_ids(named, drawn.select("__id").union(before)) if named else {}
         if unknown := set(ids) - found.keys():
             raise refuse_ids(release.name, unknown)
-        chosen = set(found.values()) | _find_records(release, authors, before)
+        chosen = set(found.values()) | find_records(release, authors, before)
         wanted = release.cast_ids(sorted(chosen)).select("__id", "named")
         standing = wanted.join(drawn.where("NOT requested"), "__id").select("named").collect() if chosen else []
     finally:
@@ -196,7 +197,7 @@ def _select(release: Release, ids: Collection[str], listed: Collection[str], aut
     return _Selection(sorted(chosen), sorted(row.named for row in standing), unknown_listed)
 
 
-def _find_records(release: Release, authors: Collection[str], before: DataFrame) -> set[str]:
+def find_records(release: Release, authors: Collection[str], before: DataFrame) -> set[str]:
     """Find the ids of the records of ``authors``: by the newest draw that names an author, or withdrawn ``before``.
 
     Raises :class:`ConfigError` for an author without any.
@@ -204,7 +205,8 @@ def _find_records(release: Release, authors: Collection[str], before: DataFrame)
     if not authors:
         return set()
     name, asked = release.home.id, [*authors]
-    newest = F.max_by(AUTHOR_COLUMN, F.when(F.col("status") != WITHDRAWN, F.col(SEQ_COLUMN))).alias("author")
+    is_named = (F.col("status") != WITHDRAWN) & F.col(AUTHOR_COLUMN).isNotNull()
+    newest = F.max_by(AUTHOR_COLUMN, F.when(is_named, F.col(SEQ_COLUMN))).alias("author")
     known = release.draws.read().where(column(name).isNotNull()).groupBy(column(name).alias("__id")).agg(newest)
     entries = release.ledger.table.read().where(F.col("release") == release.name)
     charged = entries.select(try_cast("record_id", release.id_type).alias("__id"), "author")
@@ -245,7 +247,9 @@ def _search_release(release: Release, erased: DataFrame, ids: Sequence[str], hou
     yield Place("old files", release.path, 0, old, note)
     events = sum(names_record(event.body, name, frozenset(ids)) for event in release.journal.events)
     yield Place("journal", release.journal_table.path, events, 0)
-    yield Place("logs and manifests", release.path, _count_naming_files(release, frozenset(ids)), 0)
+    number = _count_naming_files(release, frozenset(ids))
+    note = "made by an earlier version. Delete the old manifests; Delta deletes old entries of its logs after 30 days"
+    yield Place("logs and manifests", release.path, number, 0, note if number else "")
 
 
 def _search_public(release: Release, erased: DataFrame) -> Place:
