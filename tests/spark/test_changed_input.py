@@ -85,15 +85,24 @@ def test_a_release_goes_on_after_columns_got_other_types(spark: Any, lake: Lake)
 
 
 def test_a_release_goes_on_after_its_feed_is_gone(lake: Lake):
-    """The error names the command, which gives up the run that waits for the feed. Only what changed is charged. Under
-    another path, and as a table that was made again, nothing is.
+    """The error names the command, which gives up the run that waits for the feed, unless that can be read again. Only
+    what changed is charged. Under another path, and as a table that was made again, nothing is.
     """
     columns: dict[str, Any] = {"keep": ["day"], "changes": "feed"}
     compared = {**columns, "changes": "scan"}
     lake.write(corpus(8))
     lake.run(lake.config(input=columns))
-    lake.update("id = 'r00000'", body="'waaa'")
-    for file in (lake.input / "_change_data").iterdir():
+    lake.delete("id = 'r00007'")
+    lake.update("id = 'r00000'", body="'waab'")
+    feed = lake.input / "_change_data"
+    feed.rename(aside := lake.root / "aside")
+    with pytest.raises(SparkJobError):
+        lake.run(lake.config(input=columns), run_id="night-1")
+    aside.rename(feed)
+    report = lake.run(lake.config(input=compared), run_id="night-1")
+    assert (report.changes, report.records, report.withdrawn) == ("feed", 1, 1)
+    lake.sql("UPDATE {input} SET body = 'wakn waaa' WHERE id = 'r00000'")
+    for file in feed.iterdir():
         file.unlink()
     for _ in range(2):
         with pytest.raises(
@@ -115,6 +124,8 @@ def test_a_release_goes_on_after_its_feed_is_gone(lake: Lake):
     lake.delete("id = 'r00001'")
     report = lake.run(lake.config(input=columns))
     assert (report.changes, report.records, report.withdrawn) == ("feed", 0, 1)
+    lake.delete("id <> 'r00001'")
+    assert lake.run(lake.config(input=columns), skip_empty=True).withdrawn == 6
     assert lake.spent() == spent
 
 

@@ -97,6 +97,8 @@ def _pseudonym_faults(source: Columns) -> Iterable[Fault]:
         elif folded in seen:
             problem = f"is {seen[folded]}, so that a pseudonym of it hides nothing. Remove one of them."
             yield Fault("input.keep", pseudonym.column, problem)
+        elif "`" in pseudonym.name:
+            yield Fault("input.keep", pseudonym.name, "has a backtick, which Spark cannot quote. Set another name.")
         elif name in names or is_reserved(name):
             problem = "is the name of another column of the output, in any case. Set another name."
             yield Fault("input.keep", pseudonym.name, problem)

@@ -127,7 +127,10 @@ def _rename_faults(source: Source) -> Iterator[Fault]:
             yield Fault(where, new, problem)
         seen[folded] = old
     for name, kind in source.cast.items():
-        if name not in source.columns_read:
+        if name == source.author and name not in source.keep:
+            problem = "is the type of the author: a value that does not fit would be nobody. Authors need none."
+            yield Fault(f"input.cast.{name}", kind, problem)
+        elif name not in source.columns_read:
             problem = "is the type of a column that no setting of input has, or of a text, which needs none. Remove it."
             yield Fault(f"input.cast.{name}", kind, problem)
 

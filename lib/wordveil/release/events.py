@@ -104,10 +104,10 @@ class Intent:
         return (self.budgets, self.max_bytes) == (other.budgets, other.max_bytes)
 
     def reads_as(self, other: Intent) -> bool:
-        """Return whether both read the same table version (a feed is no scan) and refuse the same records."""
+        """Return whether both read the same table version (a feed is no scan) alike, and refuse the same records."""
         is_as_whole = self.changes != "feed" or other.changes == "feed"
-        same = (self.version, self.source_id) == (other.version, other.source_id)
-        return is_as_whole and same and self.refuses_as(other)
+        read, others = ((one.version, one.source_id, one.renamed, one.cast) for one in (self, other))
+        return is_as_whole and read == others and self.refuses_as(other)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Intent:

@@ -187,6 +187,7 @@ def test_text_columns_that_contradict_each_other(text, n_max, keep, where, said)
         ({"cast": {"idd": "int"}}, "cast.idd", "is the type of a column that no setting of input has"),
         ({"cast": {"body": "string"}}, "cast.body", "or of a text, which needs none. Remove it."),
         ({"cast": {"id": "varchar(3)"}}, "cast.id", "allowed: string, tinyint, smallint"),
+        ({"cast": {"who": "int"}, "author": "who"}, "cast.who", "a value that does not fit would be nobody"),
     ],
 )
 def test_new_names_and_types_that_mean_nothing(changes, where, said):
@@ -201,7 +202,7 @@ def test_new_names_and_types_of_columns_are_taken():
         "keep": [{"column": "shop", "as": "pseudonym"}],
     }
     rename = {f"old_{name}": name for name in ("id", "mail", "note", "who", "shop")}
-    cast = {"id": "bigint", "shop": "string", "who": "decimal(10,2)"}
+    cast = {"id": "bigint", "shop": "string"}
     config = parse(settings(**columns, rename=rename, cast=cast))
     assert (config.source.rename, config.source.cast) == (rename, cast)
 

@@ -21,13 +21,14 @@ from wordveil.assembly.jobs import ReleaseJob, load_release_job
 from wordveil.assembly.run_report import NOTHING, RunReport, make_report
 from wordveil.config.load import Config
 from wordveil.config.schema import ReleaseHome
-from wordveil.errors import ReleaseError
+from wordveil.errors import ReleaseError, WordveilError
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, SHUFFLED, Intent, RunTerms
 from wordveil.spark.input.source import COMPARE_ONCE, InputTable, open_input, require_records
+from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.versions import from_arrow
@@ -62,10 +63,10 @@ class ReleaseRunner:
                     f"input {name}: is neither a Delta nor an Iceberg table. A release reads one of these, "
                     "so that a run that was interrupted can read the same version again. Name one, or write Parquet."
                 )
-            if skip_empty:
-                require_records(table)
             intent = self._make_intent(table, run_id or new_run_id(), full_snapshot=full_snapshot)
             last = self._journal.last_of(intent.slice)
+            if skip_empty and last is None and not full_snapshot:  # else records may have left the slice
+                require_records(table)
             if last is not None and not full_snapshot and last.reads_as(intent):
                 return self._report(replace(intent, changes="none"), NOTHING, 0.0)
             rows = table.read(intent.version)
@@ -121,14 +122,22 @@ class ReleaseRunner:
             self._execute(intent, self._reopen_input(intent) if intent.kind == "sanitise" else None)
 
     def _is_superseded(self, intent: Intent) -> bool:
-        """Return whether an open run waits for a feed that the configuration no longer reads, and has no reservation.
+        """Return whether an open run waits for a feed that is gone, has reserved nothing, and another one compares.
 
-        The feed may be gone. Then nothing is lost by another run, which compares contents.
+        The configuration then does not read the feed. As long as that can be read, its deletions are, too.
         """
         if intent.changes != "feed" or self.job.source.changes == "feed":
             return False
         run = Terms.naming(self._name, self.release.draws.identifier(), intent.run_id)
-        return not (self.release.ledger.has_reserved(run) or self.release.has_drawn(intent))
+        if self.release.ledger.has_reserved(run) or self.release.has_drawn(intent):
+            return False
+        try:
+            with job_errors("the feed is gone"):
+                feed = self._reopen_input(intent).changes(*intent.feed_range)
+                feed.agg(F.count(column(self.job.source.id))).collect()  # opens every file
+        except WordveilError:
+            return True
+        return False
 
     def _begin(self, intent: Intent, table: InputTable | None) -> RunReport | None:
         """Begin a run. Return None if another process has added to the journal since the run was decided."""
@@ -215,7 +224,8 @@ class ReleaseRunner:
                 f"run {intent.run_id} was interrupted while it read {intent.source}, and the configuration names "
                 f"{self.job.source.name}. {hint}"
             )
-        pinned = replace(self.job.source, where=intent.where or None, version=intent.version, timestamp=None)
+        named = replace(self.job.source, rename=intent.renamed, cast=intent.cast)
+        pinned = replace(named, where=intent.where or None, version=intent.version, timestamp=None)
         table = open_input(self.release.spark, pinned, intent.params)
         if table.table_id != intent.source_id:
             raise ReleaseError(
