@@ -14,7 +14,7 @@ from support.benchmarks import BENCHMARKS, QUICK, list_benchmarks, list_written,
 
 ON_SPARK = (
     *("checks", "cluster", "connect", "laplace_exact", "large_input", "memory", "night", "night_rows"),
-    *("object_stores", "releases", "scaling", "start_up", "tables", "task_start"),
+    *("object_stores", "releases", "scaling", "start_up", "tables", "task_start", "tickets"),
 )
 ON_DATA = {
     "estimates": ("news20_bydate.jsonl.xz",),
