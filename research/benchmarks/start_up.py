@@ -30,7 +30,7 @@ from common import machine, make_parser, save_results
 from wordveil.assembly.local_paths import SMALL_BYTES
 from wordveil.cli.quickstart import BATCHES, CORPUS, HOME, prepare_home, read_rows
 
-COPIES, REPEATS = (1, 32), 3
+COPIES, REPEATS = (1, 256), 2
 RUN = (
     "import sys; from wordveil.assembly import local_paths; local_paths.SMALL_BYTES = int(sys.argv.pop(1)); "
     "from wordveil.cli.app import main; main()"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wordveil.config.load import Config
     from wordveil.config.schema import LedgerSection, OutputSection, SparkSection
 
-SMALL_BYTES, SMALL_FILES = 16 * 2**20, 1_000
+SMALL_BYTES, SMALL_FILES = 64 * 2**20, 1_000
 """Limits of small tables."""
 
 # Variables by which users configure another file system, or options of Spark.
