@@ -419,7 +419,8 @@ def default_words(vocabulary: Vocabulary, frequencies: Float64 | None = None, la
         ranked = (words[index] for index in telling.tolist())
         chosen = (word for word in ranked if _is_plain(word) and word not in stop_words)
         return [*islice(chosen, _DEFAULT_WORDS)]
-    nouns = [noun for noun in _NOUNS if noun in {*words}]
+    known = {*words}
+    nouns = [noun for noun in _NOUNS if noun in known]
     if len(nouns) >= _DEFAULT_WORDS:
         return nouns[:_DEFAULT_WORDS]
     front = words[_FREQUENT] or words
