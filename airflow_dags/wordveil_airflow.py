@@ -489,7 +489,7 @@ class WordveilSubmitOperator(SparkSubmitOperator):
     final_exit_codes: ClassVar[frozenset[int]] = FINAL_EXIT_CODES
     """Exit codes that fail the task without a retry."""
     needs_config: ClassVar[bool] = True
-    """Whether the command reads the release's configuration, and may need its key."""
+    """True if the command reads the release's configuration, and may need its key."""
 
     def __init__(self, *, settings: ReleaseSettings, **options: Any) -> None:
         super().__init__(**options)

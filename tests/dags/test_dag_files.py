@@ -120,7 +120,7 @@ def write_releases(folder: Path, releases: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What Airflow reads in a folder of good and broken releases."""
+    """The reading by Airflow of a folder of good and broken releases."""
     folder = tmp_path_factory.mktemp("dags")
     named = {"plain.yml": GOOD["plain.yaml"], "two words.yaml": GOOD["plain.yaml"]}
     broken = {f"broken{number:02d}.yaml": text for number, text in enumerate(BROKEN)}

@@ -176,7 +176,7 @@ def test_an_author_may_spend_once_over_all_releases(lake: Lake):
 
 
 def spark_of(lake: Lake) -> Any:
-    """What starts a session, for a command."""
+    """A function that starts a session, for a command."""
     return lambda: lake.spark
 
 

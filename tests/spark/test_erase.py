@@ -70,7 +70,7 @@ def places_of(made: Erasure) -> dict[str, tuple[int | None, int]]:
 
 
 def outcome(lake: Lake) -> tuple[Any, ...]:
-    """What an erasure leaves, except for times, and how often and by which run a record was withdrawn."""
+    """The remains of an erasure, except for times, and how often and by which run a record was withdrawn."""
     entries = [{**row, "run_id": None if row["kind"] == "withdraw" else row["run_id"]} for row in lake.entries()]
     return lake.draws(), lake.rows(lake.public), {str(sorted(entry.items())) for entry in entries}
 

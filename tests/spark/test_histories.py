@@ -49,7 +49,7 @@ class History:
         self.told = [f"seed {seed}"]
         self.numbers = itertools.count()
         self.records: dict[str, Record] = {}
-        """What the input holds."""
+        """The rows of the input."""
         self.versions: list[dict[str, Record]] = []
         """The same for each version of the input."""
         self.limit: int | None = None

@@ -70,7 +70,7 @@ def test_kept_values_under_a_collation_differ_by_case(spark: Any):
 
 @pytest.mark.parametrize("changes", ["feed", "scan"])
 def test_night_publishes_new_kept_values_and_draws_nothing(released: States, changes: str):
-    """What went there and back, or changed a column that is not kept, is no change; what was withdrawn stays out."""
+    """Changes back to the former value, or of a column that is not kept, count for none; withdrawn records stay out."""
     lake = released.restore("published")
     config = lake.config(input={"changes": changes})
     withdraw(config, lambda: lake.spark, ["r00007"])

@@ -99,7 +99,7 @@ class PseudonymSection(Section):
     column: Name
     """The column of the input: strings or whole numbers."""
     form: Literal["pseudonym"] = Field(alias="as")
-    """What is published instead of its values."""
+    """The form in which it is published."""
     name: Name | None = None
     """The column's name in the output; by default that in the input."""
     rotate: bool = False

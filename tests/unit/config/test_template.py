@@ -150,7 +150,7 @@ def release_of(*names: str, path: str = "/lake/raw/tickets", **given: Any) -> tu
 
 
 def dag_parameters() -> list[str]:
-    """What the nightly DAG passes by --param if its settings name nothing but the configuration."""
+    """The parameter that the nightly DAG passes by --param if its settings name nothing but the configuration."""
     tree = ast.parse((ROOT / "airflow_dags" / "wordveil_airflow.py").read_text("utf-8"))
     fields = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call)]
     (default,) = (field.value.args[0].value for field in fields if getattr(field.target, "id", "") == "slice_param")

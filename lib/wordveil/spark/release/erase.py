@@ -53,7 +53,7 @@ OWNED = ("draws", "public table", "old files", "journal", "logs and manifests")
 
 @dataclass(frozen=True)
 class Place:
-    """What is left of erased records in one place.
+    """Remains of erased records in one place.
 
     ``named``: the number of rows, entries or files that have an id. ``texts``: of those that have a text, or may.
     ``note``: what becomes of it. ``named`` is None if nobody could look.
