@@ -5,10 +5,12 @@
   words. A text counts as another language where some language is `margin` times as probable as English.
 * tokenisers: rjieba, jieba, SudachiPy, fugashi (with unidic-lite) and Janome where they are installed; runs without
   punctuation, as wordveil.text.tokeniser cuts them.
+* coverage: the share of the same texts, those of five words or more, of which the embedding `glove` lacks a share of
+  the words.
 
-Each row is measured in a process of its own, on one thread.
+Each row of the first two is measured in a process of its own, on one thread.
 
-    python research/benchmarks/languages.py [--smallest]
+    python research/benchmarks/languages.py [--part coverage] [--smallest]
 
 Writes research/results/languages.json and prints tables.
 """
@@ -28,15 +30,21 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
-from common import DATA, machine, make_parser, save_results
+from common import DATA, RESULTS, embedding, machine, make_parser, save_results
+from wordveil.text.tokeniser import Tokeniser, fold_words
 
 MARGINS = (5, 10, 20, 50, 100)
 CUTS = (1, 2, 3, 4, 6)
+UNKNOWN_SHARES = (1 / 4, 1 / 3, 2 / 5, 1 / 2)
 DATASETS = ("sst2", "trec6", "snips7", "mr")
 # The same six sentences in fourteen languages.
 SENTENCES = {
@@ -318,6 +326,23 @@ def measure_apart(kind: str, name: str, amount: float) -> dict[str, Any]:
     return found
 
 
+def measure_coverage(count: int) -> dict[str, Any]:
+    """Measure the share of poorly covered texts of five words or more, by share of unknown words, for each source."""
+    known, cutter = embedding.load("glove").words, Tokeniser()
+
+    def measure(texts: list[str]) -> dict[str, float]:
+        cut = cutter.cut_words(cutter.normalise(pa.array(texts, pa.string())))
+        is_unknown = pc.invert(pc.is_in(fold_words(cut.words), value_set=known)).to_numpy(zero_copy_only=False)
+        unknown = np.diff(np.concatenate([[0], np.cumsum(is_unknown)])[cut.offsets])
+        words = np.diff(cut.offsets)
+        is_long = words >= 5
+        return {f"{share:.2f}": float(np.mean((unknown >= words * share)[is_long])) for share in UNKNOWN_SHARES}
+
+    english = {name: measure(read_texts(name, count)) for name in DATASETS}
+    others = {language: measure(sentences) for language, sentences in SENTENCES.items()}
+    return {"english": english, "others": others, "all_others": measure([*chain(*SENTENCES.values())])}
+
+
 def show(results: dict[str, Any]) -> None:
     """Print the tables."""
     console = Console()
@@ -335,11 +360,17 @@ def show(results: dict[str, Any]) -> None:
     for name, row in results["tokenisers"].items():
         table.add_row(name, f"{row['load_seconds']:.1f}", f"{row['memory_mib']:.0f}", f"{row['words_per_second']:,.0f}")
     console.print(table)
+    coverage = results["coverage"]
+    table = Table("texts of five words or more", *(f"{share:.2f} unknown" for share in UNKNOWN_SHARES))
+    for name, shares in {**coverage["english"], **coverage["others"], "all others": coverage["all_others"]}.items():
+        table.add_row(name, *(f"{share:.1%}" for share in shares.values()))
+    console.print(table)
 
 
 def main() -> None:
     """Measure what is installed, one after the other."""
     parser = make_parser(__doc__)
+    parser.add_argument("--part", choices=["coverage"], help="measure this alone, and keep the rest of the results")
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.measure:
@@ -352,6 +383,12 @@ def main() -> None:
         print(json.dumps(found))
         return
     count, seconds = (50, 0.01) if chosen.smallest else (600, 2.0)
+    coverage = measure_coverage(50 if chosen.smallest else 2000)
+    if chosen.part:
+        results = {**json.loads((RESULTS / "languages.json").read_text("utf-8")), "coverage": coverage}
+        save_results("languages", results, smallest=chosen.smallest)
+        show(results)
+        return
     results = {
         "machine": machine(),
         "identifiers": {
@@ -364,6 +401,7 @@ def main() -> None:
             for name, (module, *_) in TOKENISERS.items()
             if find_spec(module)
         },
+        "coverage": coverage,
     }
     save_results("languages", results, smallest=chosen.smallest)
     show(results)

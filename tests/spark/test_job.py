@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from support.workspaces import Workspace, corpus, random_texts, read_output
+from support.workspaces import WORDS, Workspace, corpus, random_texts, read_output
 from wordveil.errors import ConfigError, OutputExistsError, SparkJobError
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.spark.platform.session import OPTIONS
@@ -106,6 +106,21 @@ def test_bad_rows_are_quarantined_with_their_reason(spark, workspace: Workspace)
     assert report.quarantined["duplicate_id"] == 2
     assert report.records == 9
     assert report.released == 2
+
+
+def test_report_counts_poorly_covered_records(spark, workspace: Workspace):
+    """Those of five words or more, a third of them unknown or more."""
+    known = WORDS[:4]
+    bodies = {
+        "short": "zug wieder spät",
+        "covered": f"zug {' '.join(known)}",
+        "third": f"zug wieder {' '.join(known)}",
+        "foreign": "der zug war wieder spät",
+        "refused": "の列車 日本語 中国語 韓国語 英語",
+    }
+    workspace.write_corpus(pa.table({"id": [*bodies], "body": [*bodies.values()], "day": ["d"] * len(bodies)}))
+    report = run(spark, workspace.config())
+    assert (report.released, report.poorly_covered) == (4, 2)
 
 
 def test_a_public_output_has_only_what_may_be_passed_on(spark, workspace: Workspace):

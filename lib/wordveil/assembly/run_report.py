@@ -11,7 +11,7 @@ from wordveil.measures.text_lengths import share_padding
 from wordveil.records.sanitiser import RecordSettings, release_terms
 
 NOTHING: Mapping[str, Any] = {
-    **dict.fromkeys(("records", "released", "withdrawn", "tokens", "words", "unknown"), 0),
+    **dict.fromkeys(("records", "released", "withdrawn", "tokens", "words", "unknown", "poorly_covered"), 0),
     **dict.fromkeys(("corrected", "kept_changed", "stale"), 0),
     "quarantined": {},
     "refused": {},
@@ -26,6 +26,7 @@ NOTHING: Mapping[str, Any] = {
 class RunReport:
     """Report of a run. Counts are of this run's input; it has no text.
 
+    ``poorly_covered``: released records of five words or more, a third of them unknown or more.
     ``epsilon_bound`` and ``epsilon_pure``: the minimum and maximum price of a released record; None without released
     records, and ``epsilon_pure`` also without a pure bound under the relation. ``delta``: the maximum of a released
     record. ``changes``: the way in which a release's run found its records: ``all``, ``feed``, ``scan``, ``none`` if
@@ -60,6 +61,7 @@ class RunReport:
     key_fingerprint: str
     seconds: float
     notes: tuple[str, ...] = field(default=())
+    poorly_covered: int = 0
     changes: str = "all"
     withdrawn: int = 0
     corrected: int = 0

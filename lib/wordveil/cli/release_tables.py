@@ -87,6 +87,7 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         f"{unit}s drawn": f"{report.tokens:,}",
         **({"padding": f"{padding:.1%} of it comes out as words"} if padding is not None and not is_whole else {}),
         "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
+        **({"poorly covered": _describe_coverage(report.poorly_covered)} if report.poorly_covered else {}),
         f"epsilon a {unit}": price_epsilon(report.epsilon, report.metric),
         "epsilon a record": f"{_show_span(report.epsilon_bound)} between texts related by {report.relation}"
         if report.epsilon_bound
@@ -100,6 +101,13 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         "run": report.run_id,
         "output": report.output,
     }
+
+
+def _describe_coverage(records: int) -> str:
+    return (
+        f"{records:,} records, which come out as noise: a third or more of their words is unknown, as in texts of "
+        "another language or field"
+    )
 
 
 def _show_span(span: tuple[float, float]) -> str:

@@ -176,6 +176,11 @@ def test_show_tells_what_is_still_there():
     assert "authors" not in release_facts(everyone)["left out by budgets"]
 
 
+def test_poorly_covered_records_are_shown_where_there_are_any():
+    assert report_facts(make_run_report(poorly_covered=1200))["poorly covered"].startswith("1,200 records, which come")
+    assert "poorly covered" not in report_facts(make_run_report())
+
+
 def test_changed_kept_columns_are_shown_where_there_are_any():
     run = report_facts(make_run_report(kept_changed=1200), is_release=True)
     assert run["kept columns"].startswith("1,200 changed: written again with the same text")

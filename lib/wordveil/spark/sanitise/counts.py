@@ -20,6 +20,11 @@ from wordveil.records.schema import (
 from wordveil.release.budgets import BUDGET_REASONS
 
 _REASONS = (*ID_REASONS, *TEXT_REASONS, *BUDGET_REASONS)
+_FEWEST_WORDS = 5
+"""Number of words from which on a record of which a third is unknown counts as poorly covered.
+
+research/benchmarks/languages.py measures which texts these are.
+"""
 
 
 def aggregates() -> list[Column]:
@@ -27,12 +32,15 @@ def aggregates() -> list[Column]:
     status, reason = F.col("status"), F.col("reason")
     released = status == RELEASED
     sums = {"tokens": "privacy.tokens", "words": WORDS_COLUMN, "unknown": UNKNOWN_COLUMN}
+    words, unknown = F.col(WORDS_COLUMN), F.col(UNKNOWN_COLUMN)
+    is_poor = (words >= _FEWEST_WORDS) & (unknown * 3 >= words)
     prices = {"bound": F.col("privacy.epsilon_bound"), "pure": F.col("privacy.epsilon_pure")}
     return [
         F.count(F.lit(1)).alias("rows"),
         F.count_if(released).alias(RELEASED),
         F.count_if(status == WITHDRAWN).alias(WITHDRAWN),
         *(F.sum(F.when(released, F.col(name))).alias(kind) for kind, name in sums.items()),
+        F.count_if(released & is_poor).alias("poorly_covered"),
         *(F.min(F.when(released, price)).alias(f"min_{kind}") for kind, price in prices.items()),
         *(F.max(F.when(released, price)).alias(f"max_{kind}") for kind, price in prices.items()),
         F.max(F.when(released, F.col("privacy.delta"))).alias("delta"),
@@ -68,6 +76,7 @@ def report_counts(values: Mapping[str, Any]) -> dict[str, Any]:
         "tokens": values["tokens"] or 0,
         "words": values["words"] or 0,
         "unknown": values["unknown"] or 0,
+        "poorly_covered": values["poorly_covered"],
         "epsilon_bound": span("bound"),
         "epsilon_pure": span("pure"),
         "delta": values["delta"],
