@@ -44,6 +44,12 @@ TEXTS = {
 }
 CHANGED = "The cat watched the rain near the harbour."
 
+PASSAGES = (
+    *("The boats came home to the harbour.", "Two old boats near the harbour.", "The men pulled nets and sang."),
+    *("Cold wind came from the north.", "Rain fell on the roof at night.", "The wind sang loud in the night."),
+    *("The cat watched the dog.", "The dog barked while children slept.", "Mother read to the children."),
+)
+
 MECHANISMS: dict[str, dict[str, Any]] = {
     "tree": {"epsilon": 5.0, "sizes": [4], "frequencies": "frequencies.tsv"},
     "staircase": {"epsilon": 5.0, "similarity": "similarity.txt"},
@@ -52,6 +58,8 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "hyperbolic-laplace": {"epsilon": 12.0, "embedding": "ball.txt"},
     "hyperbolic-fdd": {"epsilon": 12.0, "embedding": "ball.txt"},
     "er-ae": {"epsilon": 12.0, "model": "generator.npz"},
+    "clusters": {"name": "tree", "epsilon": 5.0, "clusters": [4], "least": 5, "frequencies": "frequencies.tsv"},
+    "passages": {"epsilon": 5.0, "clusters": 3, "passages": "passages.txt"},
 }
 STRICT = {"profile": "strict", "n_max": 10}
 PORTUGUESE = {"profile": "readable", "language": "pt", "stop_word_list": ["the", "a", "of", "to", "and"]}
@@ -61,6 +69,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "laplace": {**STRICT, "output": "bag"},
     "hyperbolic-laplace": {"length": "sample", "n_max": 6},
     "hyperbolic-fdd": {"profile": "readable", "types": "none", "names": "words", "repeat": "same"},
+    "passages": {"profile": "passages"},
 }
 
 
@@ -89,6 +98,7 @@ def write_public(home: Path, session: Any) -> None:
     write_vectors(home / "similarity.txt", 0.0, 2)
     write_vectors(home / "ball.txt", 0.9, 3)
     (home / "frequencies.tsv").write_text("".join(f"{word}\t{9000 // n}\n" for n, word in enumerate(WORDS, 1)))
+    (home / "passages.txt").write_text("".join(f"{passage}\n" for passage in PASSAGES))
     embedding = embeddings.load(str(home / "words.txt"))
     embedding.save(home / "embedding")
     save_weights(home / "generator.npz", make_repeating_weights(embedding, 8))

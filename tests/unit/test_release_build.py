@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import wordveil
 from support.repository import ROOT, load_script
@@ -101,7 +102,9 @@ def test_the_version_has_notes_and_kept_files():
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     script.check_notes(changelog, wordveil.__version__)
     assert changelog.index("\n## Unreleased\n") < changelog.index(f"\n## {wordveil.__version__} - ")
-    kept = ROOT / "tests" / "releases" / wordveil.__version__ / "expected.json"
-    assert kept.exists() or wordveil.__version__ == "0.2.0", "versions from 0.3.0 on keep what they write"
+    assert (ROOT / "tests" / "releases" / wordveil.__version__ / "expected.json").exists()
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert f"\n## {citation['version']} - {citation['date-released']}\n" in changelog
+    assert citation["version"] == wordveil.__version__
     with pytest.raises(SystemExit, match=r"CHANGELOG\.md has no section `## 99\.0\.0 - DATE`"):
         script.check_notes(changelog, "99.0.0")

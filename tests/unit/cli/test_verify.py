@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake.exceptions import DeltaProtocolError
 
-from support.published import KEPT, load_kept_key, sign_again
+from support.published import copy_signed
 from support.workspaces import Command
 from wordveil.assembly.local_paths import _SPARK_VARIABLES
 from wordveil.cli import verify as verifying
@@ -23,10 +22,7 @@ from wordveil.release import lake_table
 @pytest.fixture(scope="module")
 def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A published table."""
-    place = tmp_path_factory.mktemp("published")
-    table = Path(shutil.copytree(KEPT, place / "public"))
-    sign_again(lake_table.LakeTable(str(table)), load_kept_key(place))
-    return table
+    return copy_signed(tmp_path_factory.mktemp("published"))
 
 
 @pytest.fixture(autouse=True)

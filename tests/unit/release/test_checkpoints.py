@@ -192,8 +192,10 @@ def test_a_footer_with_bounds_that_are_not_true_is_refused(table: Path):
     place = write_checkpoint(table, list_rows(table))
     content = place.read_bytes()
     start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    assert content[start:].count(b"part-00000-100") >= 2, "the least and the greatest path of the signed file"
-    place.write_bytes(content[:start] + content[start:].replace(b"part-00000-100", b"part-00000-000"))
+    (signed,) = (action["add"]["path"] for action in read_actions(table, SIGNED) if "add" in action)
+    path = signed.encode()
+    assert content[start:].count(path) >= 2, "the least and the greatest path of the signed file"
+    place.write_bytes(content[:start] + content[start:].replace(path, path.replace(b"part-0", b"part-9")))
     assert "has bounds of rows that are not true" in refuse(table)
 
 

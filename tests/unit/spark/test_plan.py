@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.repository import ROOT
+from support.published import RELEASE
 from support.workspaces import WORDS, Workspace, corpus, write_delta
 from wordveil.assembly.bundles import build_bundle, find_once
 from wordveil.assembly.run_report import NOTHING, RunReport, make_report
@@ -126,8 +126,8 @@ def test_a_first_configuration_needs_no_spark(workspace: Workspace):
 
 
 def test_a_first_release_knows_the_change_feed_without_spark(workspace: Workspace, monkeypatch):
-    """A table of tests/published has it, and this one not."""
-    assert reads_changes(refuse, str(ROOT / "tests" / "published" / "input"))
+    """A table of tests/releases has it, and this one not."""
+    assert reads_changes(refuse, str(RELEASE / "input"))
     write_delta(corpus(3), workspace.root / "plain", feed=False)
     assert not reads_changes(refuse, str(workspace.root / "plain"))
     monkeypatch.setattr("wordveil.release.lake_table.find_spec", lambda _: None)
