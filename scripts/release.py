@@ -129,6 +129,7 @@ if __name__ == "__main__":
     digests = {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in (sdist, wheel)}
     sums = "".join(f"{digest}  {file.name}\n" for file, digest in digests.items())
     (ROOT / "dist" / "SHA256SUMS").write_text(sums)
-    print(f"wordveil {version}, in dist/:\n{sums}", end="")
+    print(f"wordveil {version}, in dist/ ({wheel.stat().st_size / 1e6:.1f} MB):\n{sums}", end="")
+    print(f"To publish: git tag -s v{version} -m 'wordveil {version}' && git push origin v{version}")
     if run("git", "status", "--porcelain", "--untracked-files=no"):
         print("wordveil: files have changed since the last commit. The changes are not in it.")

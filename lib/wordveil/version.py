@@ -1,3 +1,3 @@
 """Version of this package."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
