@@ -115,7 +115,8 @@ def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkey
     app.app(args=["plan", "--config", str(file), "--sample", "100"], standalone_mode=False)
     shown = capfd.readouterr()
     page = keyless.root / "plan.html"
-    more = ["--json", "--html", str(page)]
+    signed = keyless.root / "sign-off.html"
+    more = ["--json", "--html", str(page), "--sign-off", str(signed)]
     app.app(args=["plan", "--config", str(file), "--sample", "100", *more], standalone_mode=False)
     as_json = capfd.readouterr()
     result = json.loads(as_json.out)
@@ -124,7 +125,8 @@ def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkey
     assert {word["epsilon"] for word in result["words"]} == {2.0, 4.0, 8.0}
     assert "33.33% of 9" in shown.out
     assert "internal" in shown.err
-    assert CANARY not in (shown.out + shown.err + as_json.out + as_json.err + page.read_text("utf-8")).lower()
+    pages = page.read_text("utf-8") + signed.read_text("utf-8")
+    assert CANARY not in (shown.out + shown.err + as_json.out + as_json.err + pages).lower()
     assert "released" in page.read_text("utf-8")
     events = Path(spark.conf.get("spark.eventLog.dir").removeprefix("file:"))
     logs = [path for path in events.rglob("*") if path.is_file()]

@@ -134,33 +134,37 @@ def writing(option: str, path: str) -> Iterator[None]:
         raise usage_error(option, path, problem) from None
 
 
-def check_page(file: str) -> Path:
+def check_page(file: str, option: str = "--html") -> Path:
     """Return the path of a page that can be written. Creates its directory.
+
+    ``option``: the option that names it.
 
     Raises :class:`OutputExistsError` if the path exists already, and :class:`ConfigError` if it cannot be written.
     """
     path = local_path(file)
     if path is None:
         problem = "is on another file system. Name a file on this machine, and copy it from there."
-        raise usage_error("--html", file, problem)
+        raise usage_error(option, file, problem)
     if path.exists() or path.is_symlink():
-        raise _existing(path)
-    with writing("--html", file):
+        raise _existing(path, option)
+    with writing(option, file):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(0o600, exist_ok=False)
         path.unlink()
     return path
 
 
-def save_page(path: Path, page: str) -> None:
+def save_page(path: Path, page: str, option: str = "--html") -> None:
     """Write a page that only its owner can read. Raises as :func:`check_page`."""
-    with writing("--html", str(path)):
+    with writing(option, str(path)):
         try:
             path.touch(0o600, exist_ok=False)
         except FileExistsError:
-            raise _existing(path) from None
+            raise _existing(path, option) from None
         path.write_text(page, "utf-8")
 
 
-def _existing(path: Path) -> OutputExistsError:
-    return OutputExistsError(f"--html = {path}: already exists, and nothing was done. Name another file, or delete it.")
+def _existing(path: Path, option: str) -> OutputExistsError:
+    return OutputExistsError(
+        f"{option} = {path}: already exists, and nothing was done. Name another file, or delete it."
+    )

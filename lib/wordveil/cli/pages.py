@@ -22,6 +22,7 @@ from wordveil.text.choices import DrawnUnit
 
 if TYPE_CHECKING:
     from wordveil.assembly.run_report import RunReport
+    from wordveil.input.columns import Columns
     from wordveil.measures.comparison import SentenceComparison, SentencePreview
     from wordveil.measures.preview import Sample
     from wordveil.spark.plan.plan import Plan
@@ -62,21 +63,25 @@ def render_plan(
     plan: Plan,
     facts: Mapping[str, str],
     notes: Sequence[str],
+    columns: Sequence[Mapping[str, str]],
     preview: Preview,
     sentence: SentencePreview | None = None,
     comparison: SentenceComparison | None = None,
 ) -> str:
-    """Render the page of a plan. ``facts`` and ``notes``: what the command prints of it."""
+    """Render the page of a plan.
+
+    ``facts`` and ``notes``: what the command prints of it. ``columns``: those of :func:`describe_columns`.
+    """
     return render_page(
         "plan.html",
         title=f"Plan of {plan.release}",
         plan=plan,
         facts=facts,
         notes=notes,
-        columns=_columns(plan),
+        columns=columns,
         exposed=[(name, explain_exposure(name)) for name in plan.exposes],
         price=describe_price(plan),
-        recovered=_recovered(Recovery.from_dict(plan.recovery)) if plan.recovery else [],
+        recovered=list_recovered(plan.recovery),
         sentence=sentence,
         words=tables.list_words(preview.words) if preview.words else None,
         words_notes=tables.words_notes(preview),
@@ -88,7 +93,7 @@ def render_plan(
 def render_run(report: RunReport, *, is_release: bool) -> str:
     """Render the page of a run. ``is_release``: the run updated an incremental release."""
     withdrawn = {"withdrawn": f"{report.withdrawn:,}"} if is_release else {}
-    rate, recovery = report.unknown_rate, Recovery.from_dict(report.recovery) if report.recovery else None
+    rate = report.unknown_rate
     groups = [("Quarantined, by reason", report.quarantined)]
     if report.refused:
         groups.append(("Over a budget, those refused before among them", report.refused))
@@ -106,8 +111,8 @@ def render_run(report: RunReport, *, is_release: bool) -> str:
         refusals=[(title, _count_bars(counts, report.records)) for title, counts in groups],
         price=_describe_cost(report),
         exposed=[(name, explain_exposure(name)) for name in report.exposes],
-        recovered=_recovered(recovery) if recovery else [],
-        of_words=recovery is None or recovery.of == WORD,
+        recovered=list_recovered(report.recovery),
+        of_words=report.recovery is None or report.recovery.get("of", WORD) == WORD,
         facts=release_tables.report_facts(report, is_release=is_release),
     )
 
@@ -160,15 +165,18 @@ def render_gate(decision: GateDecision) -> str:
     )
 
 
-def _columns(plan: Plan) -> list[dict[str, str]]:
-    """List the input's columns, the id and the text first, and the use of each."""
+def describe_columns(plan: Plan, source: Columns, *, is_shuffled: bool) -> list[dict[str, str]]:
+    """List the input's columns that are read, and the use of each."""
     replaced = "word by word" if plan.unit == DrawnUnit.WORD else f"by a public passage for each {plan.unit}"
-    fates = ["published unchanged", f"replaced {replaced}", "names whose budget pays; not published"]
-    named = {**dict.fromkeys(plan.pseudonyms, "published as pseudonyms"), **dict.fromkeys(plan.kept, fates[0])}
-    return [
-        {"name": name, "type": kind, "fate": named.get(name, fates[min(index, 2)])}
-        for index, (name, kind) in enumerate(plan.columns.items())
-    ]
+    uses = {
+        source.id: "not published" if is_shuffled else "published unchanged",
+        **dict.fromkeys(source.texts, f"replaced {replaced}"),
+        **({source.language: "chooses the rules of a language; not published"} if source.language else {}),
+        **({source.author: "names whose budget pays; not published"} if source.author else {}),
+        **{pseudonym.column: "published as pseudonyms" for pseudonym in source.pseudonyms},
+        **dict.fromkeys(source.keep, "published unchanged"),
+    }
+    return [{"name": name, "type": kind, "fate": uses[name]} for name, kind in plan.columns.items()]
 
 
 def describe_price(plan: Plan) -> list[str]:
@@ -204,7 +212,11 @@ class _Bar:
     value: str
 
 
-def _recovered(recovery: Recovery) -> list[dict[str, Any]]:
+def list_recovered(figures: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Make the bars of what an attacker recovers, for each prior. ``figures``: a plan's, None if not measured."""
+    if figures is None:
+        return []
+    recovery = Recovery.from_dict(figures)
     what = f"{recovery.of.capitalize()}s that are"
     priors = {
         f"{what} as frequent as in public text": recovery.frequency,

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from wordveil.cli.files import check_page, save_page
 from wordveil.cli.options import prepare_session, read_config
-from wordveil.cli.output import show_progress, show_status
-from wordveil.cli.pages import render_plan
+from wordveil.cli.output import print_note, show_progress, show_status
+from wordveil.cli.pages import describe_columns, render_plan
 from wordveil.cli.plan_tables import distance_facts, plan_facts, plan_notes, print_plan
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import BundleError, usage_error
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from wordveil.spark.plan.plan import FindTrials, Plan
     from wordveil.spark.plan.sample import Preview
     from wordveil.text.policy import TextPolicy
+
+_SIGN_NOTE = "to print and sign (`wordveil docs officer`). It is internal."
+_UNSIGNED_NOTE = "cannot be signed yet: its figures need the bundle. Run `wordveil build` first."
 
 
 @command(read_config, params=True, report=True, html=True)
@@ -83,6 +87,15 @@ def plan(
             "--has-records", help="Report whether the input, or the slice that input.where selects, has any record."
         ),
     ] = False,
+    sign_off: Annotated[
+        str | None,
+        Option(
+            "--sign-off",
+            metavar="FILE",
+            help="Also write a page to print and sign: what this configuration promises and shows, what an attacker "
+            "gets, budgets, gate, key and places, and the questions to answer. It must not exist yet.",
+        ),
+    ] = None,
 ) -> Result:
     """Validate the configuration and show what the longest record costs.
 
@@ -96,6 +109,7 @@ def plan(
     from wordveil.spark.plan.sample import check_preview, make_preview
 
     config = call.config
+    signed = check_page(sign_off, "--sign-off") if sign_off is not None else None
     check_text(text, compare=compare, against=against)
     if rows and not (config.output.shuffle or config.text_columns.symbols):
         problem = "is for a shuffled table, or one with symbols, and this is neither. Set output.symbols, or remove it."
@@ -133,7 +147,14 @@ def plan(
     call.tell(document)
     if call.page:
         facts = plan_facts(planned) | (distance_facts(apart) if apart else {})
-        call.save_page(render_plan(planned, facts, plan_notes(planned), preview, sentence, comparison))
+        columns = describe_columns(planned, config.source, is_shuffled=config.output.shuffle is not None)
+        call.save_page(render_plan(planned, facts, plan_notes(planned), columns, preview, sentence, comparison))
+    if signed:
+        from wordveil.cli.sign_off import render_sign_off
+
+        bundle = None if planned.bundle is None else find()
+        save_page(signed, render_sign_off(config, planned, bundle.guarantee if bundle else None), "--sign-off")
+        print_note(f"{signed}: {_SIGN_NOTE if bundle else _UNSIGNED_NOTE}")
     return Result(document, partial(print_plan, planned, preview, sentence, apart, comparison))
 
 

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 # Facts that readers copy: shown in full and in a monospaced font.
-_WHOLE = ("bundle", "fingerprint", "metric", "rules", "mechanism fingerprint", "policy fingerprint", "key fingerprint")
+_WHOLE = (
+    *("bundle", "fingerprint", "metric", "rules"),
+    *("mechanism fingerprint", "policy fingerprint", "key fingerprint", "settings digest"),
+)
 
 
 @cache

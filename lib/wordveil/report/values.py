@@ -75,9 +75,9 @@ def show_recovered(recovered: Recovered) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def show_share(share: float) -> str:
-    """Show a share in three digits, as a percentage."""
-    return f"{100 * share:.3g}%"
+def show_share(share: float, digits: int = 3) -> str:
+    """Show a share in some digits, as a percentage."""
+    return f"{100 * share:.{digits}g}%"
 
 
 def show_difference(value: float | None) -> str:

@@ -11,17 +11,26 @@ import numpy as np
 import pytest
 
 from support.pages import ESCAPED, EVIL, check_alone, read_text
+from support.plans import FINGERPRINT, PLAN, RECOVERY, WHOLE
 from support.run_reports import make_run_report
 from wordveil.cli.files import check_page, save_page
-from wordveil.cli.pages import EXPOSURES, RELATIONS, explain_exposure, render_gate, render_plan, render_run
+from wordveil.cli.pages import (
+    EXPOSURES,
+    RELATIONS,
+    describe_columns,
+    explain_exposure,
+    render_gate,
+    render_plan,
+    render_run,
+)
 from wordveil.cli.plan import check_text
 from wordveil.cli.plan_tables import plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.evaluation.linkage import LinkageForecast
+from wordveil.input.columns import Columns
 from wordveil.measures.comparison import MechanismLine, SentenceComparison, SentencePreview
 from wordveil.measures.preview import Quantiles, Sample, WordPreview
 from wordveil.measures.text_lengths import Suggestion
-from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.budgets import AuthorRecords, RefusalForecast, RefusedGroup
 from wordveil.release.rules import GateRules, Measured, evaluate
@@ -30,32 +39,6 @@ from wordveil.spark.plan.plan import Plan
 from wordveil.spark.plan.sample import Preview, TableSample
 from wordveil.spark.release.gate import GateDecision
 
-FINGERPRINT = "0123456789abcdef" * 4
-RECOVERY = Recovery(
-    PriorRecovery(5e-05, (Recovered(1, 0.04, 0.04), Recovered(20, 0.05, 0.06))),
-    PriorRecovery(0.095, (Recovered(1, 0.223, 0.223), Recovered(20, 0.3, None))),
-)
-PLAN = Plan(
-    release="support",
-    input="/lake/raw/tickets",
-    columns={"ticket_id": "string", "body": "string", "agent": "string", "product": "string"},
-    kept=("product",),
-    mechanism="tree",
-    epsilon=8.0,
-    bundle=FINGERPRINT,
-    bundle_problem=None,
-    metric="discrete:aa",
-    diameter=1.0,
-    composition="sequence",
-    relation="any_text",
-    exposes=("presence", "column:product"),
-    tokens=64,
-    epsilon_bound=512.0,
-    epsilon_pure=512.0,
-    delta=None,
-    output_format="delta",
-    recovery=RECOVERY.to_dict(),
-)
 LENGTHS = np.array([*range(120), 3000], np.int64)
 SAMPLE = Sample(
     records=125,
@@ -96,18 +79,6 @@ DECISION = GateDecision(
 )
 
 
-WHOLE = replace(
-    PLAN,
-    mechanism="passages",
-    epsilon=6.0,
-    metric="texts:aa",
-    tokens=1,
-    epsilon_bound=6.0,
-    epsilon_pure=6.0,
-    recovery=replace(RECOVERY, of="subject").to_dict(),
-    linkage=LinkageForecast(10_000, {1: 0.0081}, half=None),
-    unit="text",
-)
 SUBJECTS = {"the subject of the sentence": "train bus", "the subject that was drawn": "ship sea"}
 
 
@@ -126,7 +97,9 @@ RUN = make_run_report(
 def plan_page(plan: Plan = PLAN, sample: Sample | None = SAMPLE, **given: Any) -> str:
     table = TableSample(sample, 1_000_000, token_price=8.0) if sample else None
     preview = Preview(table, given.pop("words", WORDS if sample else []))
-    return render_plan(plan, plan_facts(plan), given.pop("notes", []), preview, **given)
+    source = Columns("ticket_id", "body", author="agent", keep=plan.kept)
+    columns = describe_columns(plan, source, is_shuffled=plan.table is not None)
+    return render_plan(plan, plan_facts(plan), given.pop("notes", []), columns, preview, **given)
 
 
 PAGES = {
@@ -271,7 +244,7 @@ def test_the_page_of_a_gate_says_what_was_decided_and_about_what():
 
 def test_whatever_a_page_is_given_is_escaped():
     plan = replace(PLAN, release=EVIL, input=EVIL, bundle=EVIL, kept=(EVIL,), exposes=(f"column:{EVIL}",))
-    plan = replace(plan, columns={"id": EVIL, EVIL: "string"})
+    plan = replace(plan, columns={"ticket_id": EVIL, EVIL: "string"})
     sample = replace(SAMPLE, quarantined={EVIL: 1}, emptied={EVIL: 2})
     words = [replace(WORDS[0], word=EVIL, replacements=((EVIL, 0.5),))]
     line = replace(LINE, mechanism=EVIL, text=EVIL)

@@ -95,6 +95,12 @@ def test_two_texts_are_measured_against_each_other(workspace: Workspace, run: Co
     assert code == 0, err
     assert "Which word goes to which" in out
     assert "times as likely for one of the texts as for the other" in page.read_text()
+    signed = workspace.root / "sign-off.html"
+    code, _, err = run("plan", "--config", config, "--sign-off", signed)
+    assert code == 0
+    assert f"{signed}: to print and sign" in err
+    assert "4 for each unit of distance" in signed.read_text()
+    assert run("plan", "--config", config, "--sign-off", signed)[0] == 6
     code, out, _ = run("plan", "--config", config, "--against", second, "--json")
     assert code == 2
     assert json.loads(out)["faults"][0]["where"] == "--against"

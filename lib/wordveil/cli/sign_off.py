@@ -1,0 +1,373 @@
+"""Page of ``plan --sign-off``: what one configuration promises and shows, for the person who answers for the data.
+
+The page takes its figures from the plan and the bundle's guarantee, and computes none. `docs/officer.md` explains it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import yaml
+
+from wordveil.cli import tables
+from wordveil.cli.pages import RELATIONS, describe_columns, describe_price, explain_exposure, list_recovered
+from wordveil.cli.plan_tables import linkage_fact, plan_facts
+from wordveil.privacy.relations import Exposure, Relation
+from wordveil.release.layout import DRAWS, JOURNAL, PUBLIC
+from wordveil.release.rules import RULES, GateRules, Kind
+from wordveil.report.templates import render_page
+from wordveil.report.values import show_share
+from wordveil.text.choices import DrawnUnit
+
+if TYPE_CHECKING:
+    from wordveil.config.load import Config
+    from wordveil.config.schema import BudgetsSection
+    from wordveil.privacy.guarantees import WordGuarantee
+    from wordveil.spark.plan.plan import Plan
+
+# First words of a plan's facts on the promise. Other sections of the page have the others.
+_PROMISE = (
+    *("mechanism", "fit to", "largest", "composition", "holds for"),
+    *("epsilon of", "pure epsilon", "delta of", "table of"),
+)
+_COPIED = (Exposure.UNKNOWN_WORDS, Exposure.DIGITS)
+_OVER_LIMIT = {
+    "quarantine": "The record is left out. An edit over a limit removes the version that was published.",
+    "keep_last": "The version that was published last stays, marked as stale. A new record is left out.",
+    "fail": "The run ends before anything is drawn.",
+}
+_SCOPES = {
+    "record": "one record, all its versions",
+    "author": "one author, over all releases of the ledger",
+    "corpus": "the author of this release who costs most; without authors, the record",
+}
+
+
+class Attack(NamedTuple):
+    """An attack on the output, and what it finds."""
+
+    name: str
+    result: str
+
+
+class StoredPlace(NamedTuple):
+    """A place of data: the setting that names it, its path, what it holds, and who may read it."""
+
+    setting: str
+    path: str
+    holds: str
+    readers: str
+
+
+class Question(NamedTuple):
+    """A question to answer, or to ask the owner of the data, before signing."""
+
+    name: str
+    text: str
+
+
+def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None) -> str:
+    """Render the page. ``guarantee``: that of one token, from the bundle; None if no bundle is built."""
+    facts, written = plan_facts(plan), _write_settings(config)
+    return render_page(
+        "sign_off.html",
+        title=f"Sign-off of {plan.release}",
+        plan=plan,
+        missing=_list_missing(plan, guarantee),
+        is_release=config.output.format == "delta",
+        attacks=list_attacks(plan),
+        recovered=list_recovered(plan.recovery),
+        price=[*describe_price(plan), *_weigh(plan, guarantee)],
+        promise={**_guarantee_facts(guarantee), **_select_promise(facts)},
+        columns=describe_columns(plan, config.source, is_shuffled=config.output.shuffle is not None),
+        exposed=[(name, explain_exposure(name)) for name in plan.exposes],
+        hidden=_list_hidden(plan, is_release=config.output.format == "delta"),
+        budgets=config.budgets and _budget_facts(config.budgets, facts),
+        left_out=_list_left_out(plan, config),
+        rules=list_rules(config.rules),
+        unchecked=[name for name in RULES if name not in config.rules.bounds],
+        key=_name_key(config),
+        places=list_places(config),
+        limits=list_limits(plan, config),
+        questions=list_questions(plan, config),
+        identity={
+            "mechanism fingerprint": plan.bundle or "no bundle yet",
+            "policy fingerprint": config.policy.fingerprint,
+            "rules": config.rules.digest,
+            "settings digest": hashlib.sha256(written.encode()).hexdigest(),
+        },
+        settings=written,
+    )
+
+
+def _write_settings(config: Config) -> str:
+    """Write the settings that the configuration names as YAML. They hold no secret, as the configuration does not."""
+    values = config.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _list_missing(plan: Plan, guarantee: WordGuarantee | None) -> list[str]:
+    """List the figures without which the page cannot be signed."""
+    if guarantee is not None:
+        return []
+    return [
+        "the proved constant, and what a word and a record cost",
+        "how many records are linked, and the bound on it",
+        "the words or subjects that an attacker recovers",
+        *["how many versions and records each limit of the budgets admits"] * bool(plan.output_format == "delta"),
+    ]
+
+
+def list_attacks(plan: Plan) -> list[Attack]:
+    """List known attacks on the output, the worst first; the words or subjects recovered have bars of their own."""
+    from wordveil.evaluation.linkage import CANDIDATES, bound_linkage  # it loads SciPy
+
+    copied = [explain_exposure(name) for name in _COPIED if name in plan.exposes]
+    linked = [_capitalise(linkage_fact(plan))]
+    if plan.bundle and plan.epsilon_pure is None:
+        linked.append(f"No bound limits this: the promise holds only between {RELATIONS[Relation(plan.relation)]}")
+    elif plan.epsilon_pure is not None and plan.unit == DrawnUnit.WORD:
+        bound = bound_linkage(plan.epsilon_pure, CANDIDATES)
+        nothing = ", which rules nothing out" if bound > 0.5 else ""
+        linked.append(
+            f"Whatever the attacker knows, the right one of {CANDIDATES:,} equally likely candidates is named with a "
+            f"probability of {show_share(bound)} at most{nothing}"
+        )
+    reading = "No attack is needed: names, codes and numbers among them stand in the output as they were written."
+    return [
+        *[Attack("Reading what is copied", " ".join([*copied, reading]))] * bool(copied),
+        Attack(f"Linking a {'row' if plan.table else 'record'} to its original", ". ".join(linked) + "."),
+    ]
+
+
+def _capitalise(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _weigh(plan: Plan, guarantee: WordGuarantee | None) -> list[str]:
+    """Say what the losses mean for an attacker who hesitates between two originals."""
+    from wordveil.evaluation.linkage import bound_linkage  # it loads SciPy
+
+    if guarantee is None or plan.epsilon_bound is None:
+        return []
+    token = plan.unit if plan.unit != DrawnUnit.WORD else "word"
+    alone = show_share(bound_linkage(guarantee.pure, 2), 4)
+    hesitates = f"An attacker who hesitates between two originals of one {token}"
+    sentences = [f"{hesitates} is right with a probability of {alone} at most."]
+    if plan.tokens is not None and plan.tokens > 1:
+        bound = bound_linkage(plan.epsilon_bound, 2)
+        nothing = ", which says nothing about records: see the attacks above" if bound > 0.99 else ""
+        sentences.append(f"For two originals of a whole record the bound is {show_share(bound, 4)}{nothing}.")
+    return sentences
+
+
+def _list_hidden(plan: Plan, *, is_release: bool) -> list[str]:
+    """List what the output does not show. Without a release nothing follows what several outputs show together."""
+    followed = () if is_release else (Exposure.EDITED, Exposure.KEPT_CHANGED, Exposure.WITHDRAWN, Exposure.GATE)
+    return [name.replace("_", " ") for name in Exposure if name not in (*plan.exposes, *followed)]
+
+
+def _guarantee_facts(guarantee: WordGuarantee | None) -> dict[str, str]:
+    """Make the rows of the constants that the bundle certifies for one token."""
+    if guarantee is None:
+        return {}
+    distance = "" if guarantee.metric.is_discrete else " for each unit of distance"
+    facts = {
+        "proved epsilon": f"{tables.number(guarantee.epsilon)}{distance}",
+        "largest loss of one token": f"{tables.number(guarantee.pure)} nats, between any two",
+        "metric": guarantee.metric.identifier,
+    }
+    if guarantee.slack:
+        facts["slack of a token"] = f"{tables.number(guarantee.slack)} nats, for whole numbers"
+    if guarantee.delta:
+        facts["delta of a token"] = f"{guarantee.delta:.3g}"
+    return facts
+
+
+def _select_promise(facts: Mapping[str, str]) -> dict[str, str]:
+    """Select a plan's facts on the promise."""
+    return {name: fact for name, fact in facts.items() if name.startswith(_PROMISE)}
+
+
+def _budget_facts(budgets: BudgetsSection, facts: Mapping[str, str]) -> dict[str, str]:
+    unit = "nats" if budgets.budget.unit == "pure" else budgets.unit
+    limits = {
+        f"{scope}: {_SCOPES[scope]}": f"{limit:,.10g} {unit}"
+        + "".join(f"; {fact}" for fact in _find_fact(facts, scope))
+        for scope, limit in budgets.budget.limits.items()
+    }
+    limits |= {f"{scope}: {name}": "no limit" for scope, name in _SCOPES.items() if f"{scope}: {name}" not in limits}
+    return {
+        **limits,
+        "holds for": f"pairs of texts related by {budgets.relation}",
+        "over a limit": _OVER_LIMIT[budgets.on_exceeded],
+        **({"delta": f"at most {budgets.delta:g} in each scope with a limit"} if budgets.delta is not None else {}),
+    }
+
+
+def _find_fact(facts: Mapping[str, str], scope: str) -> list[str]:
+    return [fact for name, fact in facts.items() if name == f"budgets.{scope}"]
+
+
+def _list_left_out(plan: Plan, config: Config) -> list[str]:
+    """List what the sums of budgets do not count, and whom their limits leave out."""
+    counted = "the ledger counts the releases that name it, and nothing else"
+    others = "Outputs that are Parquet tables, frames of `wordveil.sanitise`, and releases of another ledger"
+    if config.ledger is None:
+        return [_capitalise(tables.SHUFFLED_NOTE if plan.table else tables.ALONE_NOTE)]
+    lines = [f"{others} add their own costs: {counted}."]
+    if config.source.author is None:
+        lines.append("No column names authors, so nothing adds up what one person's records cost together.")
+    lines.append("No sum covers what is shown (section 3), nor which versions of a text are equal.")
+    if config.budgets is None:
+        return lines
+    shares = plan_facts(plan).get("left out by budgets")
+    lines.append(
+        f"Records left out, a figure of the private corpus: {shares}."
+        if shares
+        else "Limits leave out the last records, by id, of authors with many. `--sample N` forecasts how many."
+    )
+    return lines
+
+
+def list_rules(rules: GateRules) -> list[dict[str, str]]:
+    """List the rules of a gate with their meanings and bounds."""
+    return [
+        {
+            "name": name,
+            "meaning": RULES[name].meaning,
+            "kind": str(RULES[name].kind).replace("_", "-"),
+            "limit": tables.show_value(bound),
+        }
+        for name, bound in rules.bounds.items()
+    ]
+
+
+def _name_key(config: Config) -> str:
+    if config.key.file:
+        return f"the file {config.key.file}"
+    return f"the environment variable {config.key.env}"
+
+
+def list_places(config: Config) -> list[StoredPlace]:
+    """List what is stored, where, and for whom."""
+    output, home = config.output, config.output.path.rstrip("/")
+    internal = "internal: as secret as the input's ids"
+    places = [
+        StoredPlace(config.source.setting, config.source.name, "the original texts", "as now; wordveil only reads")
+    ]
+    if config.stream:
+        holds = "original texts that wait, and how far they were read"
+        places.append(StoredPlace("stream", f"{config.stream.name}, {config.stream.checkpoint}", holds, internal))
+    if config.ledger is None:
+        rows = "sanitised rows" if output.public_only else "sanitised rows, and refused records with their reasons"
+        readers = "may be passed on" if output.public_only else f"{internal}; pass on a table of output.public_only"
+        places.append(StoredPlace("output.path", output.path, rows, readers))
+    else:
+        draws = "every draw: ids, authors, sanitised texts, why records were refused; never an original text"
+        ids = "" if output.shuffle else "ids, "
+        public = f"{ids}kept columns, sanitised texts and their cost, of released records"
+        places += [
+            StoredPlace("output.path", f"{home}/{DRAWS}", draws, internal),
+            StoredPlace("output.path", f"{home}/{JOURNAL}", "runs, gates, publications; no ids", "internal"),
+            StoredPlace("output.public", output.public or f"{home}/{PUBLIC}", public, "the readers of the release"),
+            StoredPlace("output.path", f"{home}/manifests", "signed manifests of all publications", "may be published"),
+            StoredPlace(
+                "ledger.path",
+                config.ledger.path,
+                "ids and authors with their costs and content tags, also of erased records; no text",
+                "internal: shows who has records",
+            ),
+        ]
+    if config.mechanism.settings.record_limit:
+        bundle = StoredPlace(
+            "bundle_store", config.bundle_store, "weights that the private corpus trained", "like the input"
+        )
+    else:
+        bundle = StoredPlace("bundle_store", config.bundle_store, "public data alone", "anyone; only its owner writes")
+    return [*places, bundle, StoredPlace("key", _name_key(config), "the master key", "the job alone")]
+
+
+def list_limits(plan: Plan, config: Config) -> list[str]:
+    """List what this configuration does not protect."""
+    is_whole, is_shuffled = plan.unit != DrawnUnit.WORD, config.output.shuffle is not None
+    limits = [
+        "Against anyone on the machines of the job."
+        if is_shuffled and config.ledger is None  # a key that is thrown away
+        else "Against anyone with the key, or on the machines of the job: they can test a guess at any text."
+    ]
+    if is_whole:
+        limits.append("The subject of most texts: it is kept, on purpose. Repeated versions show it nearly surely.")
+        limits.append("A reader may take a public passage for the original. Say beside the release what it is.")
+    else:
+        limits.append(
+            "A whole record: losses of its words add up, so that the drawn words together show which original it is."
+        )
+        limits.append("A word that is drawn often: each further draw is more evidence, and costs are added for each.")
+    if not is_shuffled:
+        names = ", ".join((config.source.id, *config.source.keep))
+        limits.append(f"Columns that are published unchanged ({names}), and whatever they say about a text.")
+    if config.source.pseudonyms:
+        limits.append("Pseudonyms show which records belong together. Their words add up for an attacker.")
+    if plan.exposes:
+        limits.append("What is shown of a record (section 3): no bound covers it.")
+    if config.ledger is None:
+        limits.append("Two outputs of the same records show together which texts changed, and which came back.")
+    limits += [
+        "What readers have copied: no command withdraws it.",
+        "Files that are not as public as stated, or an epsilon chosen by looking at the corpus: nothing shows either.",
+        "Figures of runs, gates and evaluations: they are functions of private text, and internal.",
+    ]
+    if config.mechanism.settings.record_limit:
+        limits.append("Weights that the private corpus trained: whoever reads them may find whole sentences in them.")
+    return limits
+
+
+def list_questions(plan: Plan, config: Config) -> list[Question]:
+    """List the questions to answer before signing, in the order of the page."""
+    files = ", ".join(f"{setting} {name}" for setting, name in config.mechanism.names.items())
+    columns: Sequence[str] = (*([] if config.output.shuffle else [config.source.id]), *config.source.kept_names)
+    questions = [
+        Question("Attackers", "Who has the originals, or could get them? Is the first attack acceptable against them?"),
+        Question(
+            "Measurement",
+            "Which share of records and authors did `wordveil evaluate` find on this corpus? Attach its report.",
+        ),
+        Question("Audit", "Did `wordveil audit bundle` pass for this bundle? Attach its result."),
+        Question("Epsilon", "Was it chosen on public text, and not by looking at outputs of this corpus?"),
+        Question("Public files", f"Where does each come from, and were all made without private text ({files})?"),
+        Question("Exposures", "May every reader learn each entry of what is shown?"),
+    ]
+    if columns:
+        each = (
+            f"Does the purpose need each published column ({', '.join(columns)})? Does an id mean anything elsewhere?"
+        )
+        questions.append(Question("Columns", each))
+    if plan.unit != DrawnUnit.WORD:
+        questions.append(
+            Question("Subjects", "Have you read the list that `wordveil build` prints? Is one too telling?")
+        )
+    if config.ledger is None:
+        questions.append(Question("Other outputs", "Which others exist of these records? Who adds up their costs?"))
+    else:
+        questions += [
+            Question("Budgets", "Which period do the limits cover? Who may raise them, and what follows at the end?"),
+            Question(
+                "Other outputs", "Do all releases with these people's records share the ledger? What else exists?"
+            ),
+        ]
+        private = [name for name in config.rules.bounds if RULES[name].kind is Kind.PRIVATE]
+        reads = f" Are those that read originals ({', '.join(private)}) worth the bit they show?" if private else ""
+        questions.append(Question("Gate", f"Are these the rules that were agreed, and is none missing?{reads}"))
+    questions += [
+        Question("Key", "Who can read it, where are its copies, and when is it destroyed?"),
+        Question("Internal data", "Who reads drafts, reports, ledger and logs, and for how long are they kept?"),
+        Question("Erasure", "Who erases a person's records on request, in what time, and from backups?"),
+        Question(
+            "Readers", "Are they told that texts are not the originals, what they may conclude, and who is left out?"
+        ),
+        Question("Changes", "Who asks for a new sign-off when a fingerprint or the settings below change?"),
+    ]
+    return questions
