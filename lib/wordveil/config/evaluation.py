@@ -48,9 +48,8 @@ class EvaluationSection(Section):
     attack them.
     """
     authors: Annotated[int, Field(ge=2, le=10_000)] = 200
-    """The most authors that an attacker chooses between, chosen at random until their records are ``records``. Each has
-    a fiftieth of these at most, or an equal part of fewer authors. Among more authors an attacker names fewer right,
-    and more times as many as by chance.
+    """The most authors that an attacker chooses between, chosen at random until their records are ``records``. Among
+    more authors an attacker names fewer right, and more times as many as by chance.
     """
     min_texts: Annotated[int, Field(ge=2)] = 4
     """Authors with fewer records, and labels with fewer among those measured, are left out."""

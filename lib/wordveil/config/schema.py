@@ -171,11 +171,11 @@ class InputSection(ColumnsSection):
     """
     rename: dict[Name, Name] = {}
     """New names of columns of the table, by their names there, such as ``client_id: customer_id``: all other settings,
-    and the release, know the new ones. So a release goes on after a column was renamed in its input.
+    and the release, know the new ones.
     """
     cast: dict[Name, TypeOfColumn] = {}
     """Types of columns, by their new names, such as ``id: int``: values are cast to them, and become null if they do
-    not fit. So a release goes on after a column's type was changed in its input. Texts need none.
+    not fit. Texts need none.
     """
     version: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     """The version of a Delta table, or the id of an Iceberg table's snapshot; by default the latest one when the run
@@ -390,8 +390,8 @@ class OutputSection(Section):
     """
     symbols: bool = False
     """``true``: adds the column ``symbols``, the numbers of the clusters that the words of a record were drawn as, so
-    that readers of the table can estimate counts; what each stands for is published beside it. Only for mechanisms of
-    clusters; passages always have it. It costs nothing, and changes no text.
+    that readers of the table can estimate counts. Only for mechanisms of clusters; passages always have it. It costs
+    nothing, and changes no text.
     """
     shuffle: ShuffleSection | None = None
     """Publish rows without ids, in an order by a secret key that is thrown away. A job draws with such a key too. A
