@@ -8,13 +8,13 @@ untrusted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli import release_tables, tables
 from wordveil.privacy.recovery import WORD, PriorRecovery, Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import RULES, RuleResult
+from wordveil.report.bars import Bar, draw_bars
 from wordveil.report.histograms import draw_histogram
 from wordveil.report.templates import render_page
 from wordveil.report.values import show_recovered, show_share
@@ -108,7 +108,7 @@ def render_run(report: RunReport, *, is_release: bool) -> str:
             **withdrawn,
             "unknown words": "none seen" if rate is None else f"{rate:.1%}",
         },
-        refusals=[(title, _count_bars(counts, report.records)) for title, counts in groups],
+        refusals=[(title, _draw_counts(counts, report.records)) for title, counts in groups],
         price=_describe_cost(report),
         exposed=[(name, explain_exposure(name)) for name in report.exposes],
         recovered=list_recovered(report.recovery),
@@ -202,16 +202,6 @@ def describe_price(plan: Plan) -> list[str]:
     return sentences
 
 
-@dataclass(frozen=True)
-class _Bar:
-    """A bar: its certain part and its possible end, as shares from 0 to 1."""
-
-    label: str
-    share: float
-    highest: float
-    value: str
-
-
 def list_recovered(figures: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Make the bars of what an attacker recovers, for each prior. ``figures``: a plan's, None if not measured."""
     if figures is None:
@@ -222,14 +212,17 @@ def list_recovered(figures: Mapping[str, Any] | None) -> list[dict[str, Any]]:
         f"{what} as frequent as in public text": recovery.frequency,
         f"{what} all equally likely, rare ones too": recovery.uniform,
     }
-    return [{"label": label, "rows": [*_bars(prior, recovery.of)]} for label, prior in priors.items()]
+    return [
+        {"label": label, "chart": draw_bars([*_list_bars(prior, recovery.of)], show_share)}
+        for label, prior in priors.items()
+    ]
 
 
-def _bars(prior: PriorRecovery, of: str) -> Iterator[_Bar]:
-    yield _Bar("without looking", prior.before, prior.before, show_share(prior.before))
+def _list_bars(prior: PriorRecovery, of: str) -> Iterator[Bar]:
+    yield Bar("without looking", prior.before, show_share(prior.before))
     for item in prior.after:
         label = "after one draw" if item.draws == 1 else f"after {item.draws} draws of a {of}"
-        yield _Bar(label, item.at_least, item.at_least if item.at_most is None else item.at_most, show_recovered(item))
+        yield Bar(label, item.at_least, show_recovered(item), reach=item.at_most, chance=prior.before)
 
 
 def _name_kept(sample: Sample) -> str:
@@ -261,18 +254,19 @@ def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, An
     }
 
 
-def _refusals(sample: Sample) -> list[tuple[str, list[_Bar]]]:
+def _refusals(sample: Sample) -> list[tuple[str, dict[str, Any]]]:
     """List refused records by reason, as shares of all records read."""
     groups = [("Quarantined, by reason", sample.quarantined)]
     if sample.emptied:
         groups.append(("Released as the empty text, by reason", sample.emptied))
-    return [(title, _count_bars(counts, sample.records)) for title, counts in groups]
+    return [(title, _draw_counts(counts, sample.records)) for title, counts in groups]
 
 
-def _count_bars(counts: Mapping[str, int], records: int) -> list[_Bar]:
-    """Make a bar for each reason, as a share of the records read; a budget may have refused more of them before."""
+def _draw_counts(counts: Mapping[str, int], records: int) -> dict[str, Any]:
+    """Draw a bar for each reason, as a share of the records read; a budget may have refused more of them before."""
     whole = max(records, *counts.values(), 1)
-    return [_Bar(name, count / whole, 0, f"{count:,}") for name, count in sorted(counts.items())]
+    bars = [Bar(name, count / whole, f"{count:,}") for name, count in sorted(counts.items())]
+    return draw_bars(bars, lambda share: tables.number(whole * share))
 
 
 def _rule(result: RuleResult) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from wordveil.arrays import Int64
 from wordveil.privacy.recovery import SUBJECT
+from wordveil.report.bars import Bar, draw_bars
 from wordveil.report.frontier import ACCURACY, ORIGINAL, STATIC, Frontier, find_frontiers, find_strongest
 from wordveil.report.picture import describe_point, draw_frontier, estimate_width, shorten
 from wordveil.report.tables import make_sections
@@ -24,19 +25,24 @@ _MOST_SUBJECTS = 4
 
 def render_evaluation(evaluation: Evaluation) -> str:
     """Render the page of an evaluation, in HTML, with all names escaped."""
+    scores = evaluation.scores
+    subjects = list_subjects(scores)
+    is_open = not 0 < len(subjects) <= _MOST_SUBJECTS
+    subjects = [] if is_open else subjects
+    sections = make_sections(scores)
     return render_page(
         "evaluation.html",
         title=evaluation.title,
         evaluation=evaluation,
         headline=write_headline(evaluation),
-        attacks=[
-            (subject, draw_bars(rank_attacks(evaluation.scores, subject)))
-            for subject in list_subjects(evaluation.scores)[:_MOST_SUBJECTS]
-        ],
-        frontiers=draw_frontiers(evaluation.scores),
-        sections=make_sections(evaluation.scores),
-        maps=[draw_heatmap(confusion) for confusion in evaluation.confusions],
-        most_labels=MOST_LABELS,
+        attacks=[(subject, draw_scores(rank_attacks(scores, subject), scores)) for subject in subjects],
+        uses=[(subject, draw_scores(list_uses(scores, subject), scores)) for subject in subjects],
+        frontiers=draw_frontiers(scores),
+        folded=[section for section in sections if section.group == Group.ATTACK and not is_open],
+        sections=[section for section in sections if section.group != Group.ATTACK or is_open],
+        is_open=is_open,
+        maps=list(filter(None, map(draw_heatmap, evaluation.confusions))),
+        least_texts=LEAST_TEXTS,
     )
 
 
@@ -89,22 +95,31 @@ def write_headline(evaluation: Evaluation) -> tuple[str, ...]:
 def _write_sentences(subject: str, scores: Sequence[Score]) -> list[str]:
     attacks = rank_attacks(scores, subject)
     sentences = [_say(attack, scores) if attack.figure == ACCURACY else describe_attack(attack) for attack in attacks]
+    return [*sentences, *(_say(score, scores) for score in list_uses(scores, subject))]
+
+
+def list_uses(scores: Sequence[Score], subject: str) -> list[Score]:
+    """List the best accuracy of each task on ``subject``."""
     chosen = [
         score
         for score in scores
         if (score.subject, score.group, score.figure) == (subject, Group.UTILITY, ACCURACY) and score.value is not None
     ]
     tasks = dict.fromkeys(score.task for score in chosen)
-    best = (find_strongest([score for score in chosen if score.task == task]) for task in tasks)
-    return [*sentences, *(_say(score, scores) for score in best)]
+    return [find_strongest([score for score in chosen if score.task == task]) for task in tasks]
+
+
+def _find_original(score: Score, scores: Sequence[Score]) -> Score | None:
+    """Find the strongest figure of an accuracy's task on the originals."""
+    same = score.group, score.task, ACCURACY, ORIGINAL
+    clean = [one for one in scores if (one.group, one.task, one.figure, one.subject) == same]
+    return find_strongest(clean) if clean and score.figure == ACCURACY else None
 
 
 def _say(best: Score, scores: Sequence[Score]) -> str:
     show = choose_digits(best)
     beside = "" if best.chance is None else f"; chance is {show(best.chance)}{describe_power(best)}"
-    same = best.group, best.task, ACCURACY, ORIGINAL
-    if clean := [score for score in scores if (score.group, score.task, score.figure, score.subject) == same]:
-        found = find_strongest(clean)
+    if found := _find_original(best, scores):
         beside += f"; on the {ORIGINAL} it is {show_number(found.value)} ({found.method})"
     if best.group == Group.UTILITY:
         verdict = "" if best.is_above_chance is not False else ", not clearly more than by chance"
@@ -168,17 +183,16 @@ def describe_power(score: Score) -> str:
     return f"; {score.count:,} texts show one above it from {choose_digits(score)(score.detectable)} on"
 
 
-def draw_bars(scores: Sequence[Score]) -> list[dict[str, Any]]:
-    """Draw a bar for each attack, for the template."""
-    return [
-        {
-            "label": f"{score.task}: {name_method(score)}; chance {show_number(score.chance)}",
-            "share": score.value,
-            "highest": score.value if score.high is None else score.high,
-            "value": show_figure(score),
-        }
-        for score in scores
-    ]
+def draw_scores(shown: Sequence[Score], scores: Sequence[Score]) -> dict[str, Any]:
+    """Draw a bar for each measured share in ``shown``, with marks for chance and for its task on the originals."""
+    bars = []
+    for score in shown:
+        found = _find_original(score, scores)
+        levels = {"chance": score.chance, ORIGINAL: found.value if found else None}
+        said = "".join(f"; {name} {show_number(level)}" for name, level in levels.items() if level is not None)
+        label = f"{score.task}: {name_method(score)}{said}"
+        bars.append(Bar(label, score.value or 0.0, show_figure(score), low=score.low, high=score.high, **levels))
+    return draw_bars(bars)
 
 
 def _find_strength(score: Score) -> tuple[bool, bool, float]:
@@ -192,8 +206,8 @@ def _find_gain(score: Score) -> float:
     return (score.value - score.chance) / (1 - score.chance) if score.chance < 1 else 0.0
 
 
-MOST_LABELS = 30
-"""Largest number of labels on a map."""
+MOST_LABELS, LEAST_TEXTS = 30, 10
+"""Largest number of labels on a map, and least number of texts of each."""
 _MOST_PAIRS = 5
 _LARGE, _SMALL = 20, 15
 _MANY = 15
@@ -235,14 +249,19 @@ class Heatmap:
     hit_rate: float
 
 
-def draw_heatmap(confusion: Confusion) -> Heatmap:
+def draw_heatmap(confusion: Confusion) -> Heatmap | None:
     """Draw a confusion for at most :data:`MOST_LABELS` labels: those with the most texts, the first among equals.
 
-    The strength of a cell is its share of its row. Guesses of other labels share a column.
+    Labels of fewer than :data:`LEAST_TEXTS` texts are left out: the shares of their rows are chance. The result is None
+    if this leaves fewer than two. The strength of a cell is its share of its row. Guesses of other labels share a
+    column.
     """
     counts = np.array(confusion.counts, np.int64).reshape(len(confusion.names), -1)
-    labels = len(confusion.names)
-    chosen = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_LABELS])
+    labels, texts = len(confusion.names), counts.sum(axis=1)
+    order = np.argsort(-texts, kind="stable")[:MOST_LABELS]
+    chosen = np.sort(order[texts[order] >= LEAST_TEXTS])
+    if len(chosen) < 2:
+        return None
     shown = counts[np.ix_(chosen, chosen)]
     names = [confusion.names[label] for label in chosen]
     columns = [str(number) for number in range(1, len(names) + 1)]
@@ -288,7 +307,8 @@ def _shade(
 
 
 def _describe_pairs(counts: Int64, names: tuple[str, ...]) -> tuple[str, ...]:
-    wrong = counts[:, : len(names)] * ~np.eye(len(names), dtype=bool)
+    are_enough = counts.sum(axis=1, keepdims=True) >= LEAST_TEXTS
+    wrong = counts[:, : len(names)] * (are_enough & ~np.eye(len(names), dtype=bool))
     order = np.argsort(-wrong, axis=None, kind="stable")[:_MOST_PAIRS]
     pairs = [divmod(cell, len(names)) for cell in order.tolist()]
     return tuple(

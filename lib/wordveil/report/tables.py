@@ -78,10 +78,14 @@ class ScoreTable:
 class ScoreSection:
     """Tables of one group."""
 
-    title: str
+    group: Group
     tables: tuple[ScoreTable, ...]
     has_intervals: bool
     has_above_chance: bool
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.group]
 
 
 def make_sections(scores: Sequence[Score]) -> tuple[ScoreSection, ...]:
@@ -105,7 +109,7 @@ def _make_section(group: Group, scores: Sequence[Score]) -> ScoreSection:
         }
     tables = tuple(_make_table(heading, part, by_subject=by_subject) for heading, part in parts.items())
     has_intervals = any(show_interval(score.low, score.high) for score in scores)
-    return ScoreSection(TITLES[group], tables, has_intervals, any(_is_found(score) for score in scores))
+    return ScoreSection(group, tables, has_intervals, any(_is_found(score) for score in scores))
 
 
 def _make_table(heading: str, scores: Sequence[Score], *, by_subject: bool) -> ScoreTable:

@@ -11,7 +11,7 @@ from support.evaluations import make_attack, make_evaluation, make_score
 from support.pages import ESCAPED, EVIL, Elements, check_alone, read_text
 from wordveil.cli.evaluation_tables import print_scores
 from wordveil.report.compare import compare_evaluations, render_comparison
-from wordveil.report.page import describe_evaluation, render_evaluation, write_headline
+from wordveil.report.page import describe_evaluation, draw_heatmap, draw_scores, render_evaluation, write_headline
 from wordveil.scores.evaluation import Confusion, Evaluation, TextExample
 from wordveil.scores.score import Group, Score
 
@@ -36,6 +36,13 @@ def test_a_page_is_whole_and_loads_nothing(name):
     elements = check_alone(render_evaluation(PAGES[name]()))
     values = [value for _, attributes in elements.tags for value in attributes.values()]
     assert not [value for value in values if value and "nan" in value]
+
+
+@pytest.mark.parametrize("name", ["release", "many subjects"])
+def test_figures_on_narrow_screens_have_labels(name):
+    tags = Elements(render_evaluation(PAGES[name]())).tags
+    cells = [attributes.get("data-label") for tag, attributes in tags if tag == "td"]
+    assert len(cells) > 10 and all(cells)
 
 
 def spoil(evaluation: Evaluation) -> Evaluation:
@@ -96,6 +103,52 @@ def test_examples_and_notes_are_shown_and_can_be_absent():
     assert "Only adaptive attackers bound anything." in said
     bare = read(make_evaluation(examples=(), notes=(), confusions=(), facts={}))
     assert "Examples" not in bare and "Who was taken for whom" not in bare
+
+
+def make_confusion(*rows: tuple[int, ...]) -> Confusion:
+    return Confusion("release", "svm-characters", "adaptive", tuple("abcdefgh"[: len(rows)]), rows)
+
+
+def test_bars_of_attacks_and_uses_have_chance_and_original():
+    scores = (make_attack("original", 0.75), make_attack("release", 0.4), make_score("original", 0.9))
+    evaluation = Evaluation("Support", {}, (*scores, make_score("release", 0.7)))
+    marks = [attributes for tag, attributes in Elements(render_evaluation(evaluation)).tags if tag == "line"]
+    for name, places in (("chance", ["10.0%", "10.0%"]), ("original", ["75.0%", "90.0%"])):
+        assert [mark["x1"] for mark in marks if mark["class"] == name] == places
+    intervals = [(mark["x1"], mark["x2"]) for mark in marks if mark["class"] == "interval"]
+    assert intervals == [("38.0%", "42.0%"), ("68.0%", "72.0%")]
+    (bar,) = draw_scores([make_score("release", 0.7, chance=None)], [])["rows"]
+    assert (bar["chance"], bar["original"]) == (None, None)
+
+
+def test_tables_of_many_subjects_alone_are_open():
+    """Those of attacks are under the strongest ones. With many subjects the tables are all that names each."""
+    page = render_evaluation(make_evaluation())
+    bars, attacks, uses = (
+        page.index(words) for words in ("What attackers find", "<summary>Attacks", "What stays useful")
+    )
+    assert bars < attacks < page.index("<table") < uses < page.index("<summary>Utility") < page.index("<summary>Who")
+    assert "<summary>Examples" in page and "<details open><summary>Attacks" not in page
+    many = render_evaluation(PAGES["many subjects"]())
+    assert "What attackers find" not in many
+    assert "<details open><summary>Attacks" in many and "<details open><summary>Utility" in many
+
+
+def test_a_map_has_only_labels_of_ten_texts():
+    found = draw_heatmap(make_confusion((10, 1, 0, 0, 0), (0, 0, 9, 0, 0), (3, 2, 4, 1, 0), (0, 0, 9, 0, 0)))
+    assert found is not None
+    assert (found.rows, found.columns, found.left_out) == (("1 a", "2 c"), ("1", "2", "all others"), 2)
+    assert found.hit_rate == 14 / 39
+    assert found.pairs == (
+        "c taken for a: 3 of 10",
+        "c taken for b: 2 of 10",
+        "a taken for b: 1 of 11",
+        "c taken for d: 1 of 10",
+    ), "9 of b were taken for c, of too few"
+    few = make_confusion((10, 0, 0), (9, 0, 0))
+    assert draw_heatmap(few) is None
+    said = read(make_evaluation(confusions=(few,)))
+    assert "There is no map of who was taken for whom: fewer than two authors have 10 measured texts." in said
 
 
 def write_sentences(*scores: Score) -> list[str]:
