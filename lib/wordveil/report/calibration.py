@@ -9,15 +9,17 @@ from typing import Any
 
 from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, FoundEpsilon, WordFigure
 from wordveil.privacy.recovery import PriorRecovery, Recovery
+from wordveil.report.bars import VISIBLE
 from wordveil.report.histograms import draw_histogram
 from wordveil.report.picture import Tick, choose_ticks, make_scale
 from wordveil.report.templates import render_page
 from wordveil.report.values import NOT_MEASURED, show_number, show_recovered, show_share
 
 WIDTH, HEIGHT = 300, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 10.0, 12.0, 30.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 50.0, 10.0, 12.0, 30.0
 # Texts of the axis that are closer to each other are unreadable.
 _APART = 26.0
+_MOST_DECADES = 6
 
 
 @dataclass(frozen=True)
@@ -60,25 +62,36 @@ class CurvePanel:
 def draw_lines(
     title: str, epsilons: Sequence[float], figures: Mapping[str, Sequence[float | None]], show: Callable[[float], str]
 ) -> CurvePanel:
-    """Draw figures, 0 or more or None for each epsilon, over a logarithmic axis of positive, rising epsilons."""
+    """Draw figures, 0 or more or None for each epsilon, over a logarithmic axis of positive, rising epsilons.
+
+    The axis of figures is logarithmic, too, if one above 0 would be drawn at 0; then figures of 0 are left out.
+    """
     ends = _LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM
     to_x = _make_axis(epsilons, ends[0], ends[1])
     points_of = {
         name: [(epsilon, value) for epsilon, value in zip(epsilons, values, strict=True) if value is not None]
         for name, values in figures.items()
     }
-    up = choose_ticks([0.0, *(value for pairs in points_of.values() for _, value in pairs)])
-    to_y = make_scale(up, ends[3], ends[2])
+    drawn = [value for pairs in points_of.values() for _, value in pairs]
+    if 0 < min(filter(None, drawn), default=0.0) < VISIBLE * max(drawn):
+        title += ", log scale"
+        points_of = {name: [pair for pair in pairs if pair[1] > 0] for name, pairs in points_of.items()}
+        low, high = math.floor(math.log10(min(filter(None, drawn)))), math.ceil(math.log10(max(drawn)))
+        up = tuple(10.0**power for power in range(high, low - 1, (low - high) // _MOST_DECADES))
+        to_y = _make_axis((10.0**low, 10.0**high), ends[3], ends[2])
+    else:
+        up = choose_ticks([0.0, *drawn])
+        to_y = make_scale(up, ends[3], ends[2])
     lines = tuple(_draw_line(name, pairs, to_x, to_y, show) for name, pairs in points_of.items())
     said = "; ".join(f"{line.name}: {', '.join(spot.text for spot in line.spots)}" for line in lines)
     ticks = tuple(Tick(round(to_y(value), 1), show(value)) for value in up)
     return CurvePanel(title, f"{title}. {said}.", *ends, _name_epsilons(epsilons, to_x), ticks, lines)
 
 
-def _make_axis(epsilons: Sequence[float], start: float, end: float) -> Callable[[float], float]:
-    low, high = math.log(epsilons[0]), math.log(epsilons[-1])
+def _make_axis(values: Sequence[float], start: float, end: float) -> Callable[[float], float]:
+    low, high = math.log(values[0]), math.log(values[-1])
     scale = make_scale((low, high) if low < high else (low - 1, low + 1), start, end)
-    return lambda epsilon: scale(math.log(epsilon))
+    return lambda value: scale(math.log(value))
 
 
 def _name_epsilons(epsilons: Sequence[float], to_x: Callable[[float], float]) -> tuple[Tick, ...]:

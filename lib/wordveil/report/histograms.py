@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from wordveil.report.bars import VISIBLE
 
 if TYPE_CHECKING:
     from wordveil.scores.counts import Bin
@@ -19,22 +22,24 @@ def draw_histogram(
 ) -> dict[str, Any] | None:
     """Draw the macro ``histogram``, if there are bins: ``x``, ``width`` and marks in percent, ``height`` in pixels.
 
+    Heights are logarithmic if a bin that is not empty would vanish; then ``grid`` has the heights of powers of ten.
     ``marks``: numbers to mark with a line, by name. ``tail``: a number beyond the closed bins is marked in the middle
     of the open one; otherwise it is not marked.
     """
     if not bins:
         return None
     top = max(bin_.count for bin_ in bins)
+    is_log = any(0 < bin_.count < VISIBLE * top for bin_ in bins)
     step = 100 / len(bins)
     every = -(-len(bins) // _TICKS)
     columns = [
         {
             "x": round(number * step, 3),
             "width": round(0.9 * step, 3),
-            "height": round(_HEIGHT * bin_.count / top, 1) if top else 0,
+            "height": _find_height(bin_.count, top, is_log=is_log),
             "label": _label(bin_),
             "count": f"{bin_.count:,}",
-            "tick": f"{bin_.low:,}" if number % every == 0 else "",
+            "tick": f"{bin_.low:,}{'+' * (bin_.high is None)}" if number % every == 0 else "",
         }
         for number, bin_ in enumerate(bins)
     ]
@@ -44,7 +49,13 @@ def draw_histogram(
         for name, position in positions.items()
         if position is not None
     ]
-    return {"columns": columns, "top": f"{top:,}", "marks": shown}
+    grid = [_find_height(10**power, top, is_log=True) for power in range(len(str(top)))] if is_log else []
+    return {"columns": columns, "top": f"{top:,}", "marks": shown, "grid": grid}
+
+
+def _find_height(count: int, top: int, *, is_log: bool) -> float:
+    share = math.log1p(count) / math.log1p(top) if is_log else count / max(top, 1)
+    return round(_HEIGHT * share, 1)
 
 
 def _find_position(bins: Sequence[Bin], value: float, step: float, *, tail: bool) -> float | None:

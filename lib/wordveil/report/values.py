@@ -18,6 +18,8 @@ INFINITE, NOT_MEASURED = "infinite", "not measured"
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 # They join and separate letters. Persian and emoji need them.
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
+# Smaller shares would be written with an exponent.
+_LEAST_SHARE = 1e-6
 # What a spreadsheet takes for the start of a formula, also in full width, and the mark of a cell that is a text.
 _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _GUARD = "'"
@@ -76,8 +78,8 @@ def show_recovered(recovered: Recovered) -> str:
 
 
 def show_share(share: float, digits: int = 3) -> str:
-    """Show a share in some digits, as a percentage."""
-    return f"{100 * share:.{digits}g}%"
+    """Show a share in some digits, as a percentage of a few decimals."""
+    return f"{100 * share:.{digits}g}%" if not 0 < share < _LEAST_SHARE else f"under {100 * _LEAST_SHARE:g}%"
 
 
 def show_difference(value: float | None) -> str:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from support.calibrations import EPSILONS, make_calibration, make_meaning
 from support.pages import ESCAPED, EVIL, check_alone, read_text
 from wordveil.measures.calibration.figures import LikelyOutputs
-from wordveil.report.calibration import describe_found, describe_meaning, draw_histograms, render_calibration
+from wordveil.report.calibration import (
+    describe_found,
+    describe_meaning,
+    draw_histograms,
+    draw_lines,
+    render_calibration,
+)
+from wordveil.report.values import show_share
 
 CALIBRATION = make_calibration()
 
@@ -59,6 +68,25 @@ def test_the_page_is_one_file_with_all_of_it():
     average = next(mark for mark in chart["marks"] if mark["name"].startswith("average"))
     assert 30 < average["position"] < 40, "126 of 1,000 draws, where the columns end at 380"
     assert page.count("Histogram: N_w") == len(EPSILONS)
+
+
+def test_lines_of_figures_far_apart_are_on_a_log_scale():
+    shares = {"kept": [0.00007, 0.0, None], "in its cluster": [0.01, 0.1, 1.0]}
+    panel = draw_lines("Words", [2.0, 4.0, 8.0], shares, show_share)
+    kept, stays = panel.lines
+    assert panel.title == "Words, log scale"
+    assert [tick.text for tick in panel.up] == ["100%", "10%", "1%", "0.1%", "0.01%", "0.001%"]
+    heights = [spot.y for spot in stays.spots]
+    assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.2)
+    assert (heights[2], len(kept.spots)) == (panel.up[0].position, 1), "no logarithm is 0"
+    assert heights[0] < kept.spots[0].y < panel.bottom
+    linear = draw_lines("Words", [2.0, 4.0], {"kept": [0.011, 1.0], "none": [0.0, 0.0]}, show_share)
+    assert (linear.title, linear.lines[1].spots[0].y) == ("Words", linear.up[0].position)
+
+
+def test_shares_are_shown_without_exponents():
+    shown = [show_share(share) for share in (0.0, 1.13e-7, 1e-6, 0.000073, 0.2071, 1.0)]
+    assert shown == ["0%", "under 0.0001%", "0.0001%", "0.0073%", "20.7%", "100%"]
 
 
 def test_the_page_escapes_all_names():
