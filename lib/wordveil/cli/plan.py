@@ -42,7 +42,7 @@ def plan(
         Option(
             "--sample",
             metavar="N",
-            help="Read N random records, spread over the table, and show rates, lengths, keep-rate and core-hours; of "
+            help="Read N random records, spread over the table, and show rates, lengths, keep-rate and time; of "
             "a release, whom its budgets leave out, by the ids, authors and kept columns of all records, and how many "
             "more runs each limit lasts.",
         ),

@@ -28,7 +28,7 @@ PRIVATE_NOTE = (
     "text or words of the vocabulary (`wordveil docs figures`)."
 )
 SPEED_NOTE = (
-    "speed and core-hours are of splitting texts into words and drawing, on one core of this machine. `wordveil "
+    "speed and time are of splitting texts into words and drawing, on one core of this machine. `wordveil "
     "sanitise` reports the speed of its whole job on all cores, with reading, shuffling and writing."
 )
 COMPARISON_NOTE = (
@@ -111,8 +111,8 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
     facts["speed"] = (
         f"{sample.tokens_per_second:,.0f} {f'{sample.unit}s' if is_whole else 'tokens'} a second on one core"
     )
-    facts["core-hours, this table"] = _hours(figures["core_hours"])
-    facts["core-hours, a million records"] = _hours(figures["core_hours_a_million"])
+    facts["time on one core, this table"] = show_time(figures["core_hours"])
+    facts["time on one core, a million records"] = show_time(figures["core_hours_a_million"])
     return facts
 
 
@@ -145,8 +145,15 @@ def _share(count: int, whole: int) -> str:
     return f"{count:,} ({count / whole:.1%})" if whole else "0"
 
 
-def _hours(hours: float | None) -> str:
-    return "unknown" if hours is None else f"{hours:,.3g}"
+def show_time(hours: float | None) -> str:
+    """Show a time in the largest unit of which it has at least two, up to hours, in two digits or as a whole number."""
+    if hours is None:
+        return "unknown"
+    if hours * 3600 < 1:
+        return "under a second"
+    units = {"hours": 1.0, "minutes": 60.0, "seconds": 3600.0}
+    name = next((name for name, parts in units.items() if hours * parts >= 2), "seconds")
+    return f"{hours * units[name]:,.0f} {name}" if hours * units[name] >= 10 else f"{hours * units[name]:.2g} {name}"
 
 
 def words_notes(preview: Preview) -> list[str]:

@@ -154,6 +154,12 @@ def test_a_plan_says_whom_the_budgets_leave_out():
     assert plan_facts(nobody)["left out by budgets"] == "none of 6,069 records"
 
 
+def test_a_plan_says_its_time_in_units_that_people_read():
+    text = read_text(plan_page())
+    assert "under a second time on one core, this table" in read_text(plan_page(sample=replace(SAMPLE, seconds=1e-5)))
+    assert "6.7 hours time on one core, this table" in text and "core-hours" not in text
+
+
 def test_a_plan_says_first_how_surely_records_are_linked():
     plan = replace(PLAN, linkage=LinkageForecast(10_000, {5: 0.99, 20: 1.0}, half=2))
     assert next(iter(plan_facts(plan))) == next(iter(plan_facts(PLAN))) == "linked"

@@ -15,6 +15,7 @@ from wordveil.cli.ledger import plain_row, print_costs
 from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
 from wordveil.cli.release_tables import release_facts, report_facts
+from wordveil.cli.tables import show_time
 from wordveil.errors import ConfigError
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
@@ -117,6 +118,23 @@ def test_the_first_row_says_how_long_its_limit_lasts():
     assert count_runs_left({**row, "corpus": 60.0}, 3) == 3, "of a release its most expensive author counts"
     for unlimited, runs in ((row, 0), ({**row, "left": None}, 3), ({**row, "spent": 0.0}, 3)):
         assert count_runs_left(unlimited, runs) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.13, "under a second"),
+        (1.3, "1.3 seconds"),
+        (66.3, "66 seconds"),
+        (132.5, "2.2 minutes"),
+        (7199, "120 minutes"),
+        (9000, "2.5 hours"),
+        (1.2e7, "3,333 hours"),
+    ],
+)
+def test_show_time_takes_the_largest_unit_of_two_or_more(seconds: float, text: str):
+    assert show_time(seconds / 3600) == text
+    assert show_time(None) == "unknown"
 
 
 def test_json_is_an_array_and_csv_has_a_header(capsys: pytest.CaptureFixture[str]):
