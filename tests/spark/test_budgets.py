@@ -25,7 +25,7 @@ from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.latest import find_most_refused
 from wordveil.spark.release.ledger import SCHEMA, Terms
-from wordveil.spark.release.ledger_report import Selection, forecast_runs, read_ledger, sum_costs
+from wordveil.spark.release.ledger_report import Selection, find_left, read_ledger, sum_costs
 from wordveil.spark.release.maintenance import reset
 from wordveil.spark.release.publish import publish
 
@@ -171,7 +171,8 @@ def test_an_author_may_spend_once_over_all_releases(lake: Lake):
     }
     # An author has used 4 of 8.5 in three runs of two releases, 3 of 9.5 in the two runs of this one.
     config = budget_config(lake, author=8.5 * cost, corpus=9.5 * cost)
-    lasting = forecast_runs(lake.spark, config.budget, config.ledger, config.release)
+    left, lasting = find_left(lake.spark, config.budget, config.ledger, config.release)
+    assert left == pytest.approx({"author": 4.5 * cost, "corpus": 6.5 * cost})
     assert lasting == {"author": 3, "corpus": 4}
 
 

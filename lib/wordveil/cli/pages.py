@@ -72,11 +72,16 @@ def render_plan(
 
     ``facts`` and ``notes``: what the command prints of it. ``columns``: those of :func:`describe_columns`.
     """
+    shown = {"linked", "left out by budgets", "records of an author", *(name for name in facts if "budgets." in name)}
     return render_page(
         "plan.html",
         title=f"Plan of {plan.release}",
         plan=plan,
-        facts=facts,
+        linked=facts.get("linked"),
+        left_out=facts.get("left out by budgets"),
+        budgets={name: fact for name, fact in facts.items() if name in shown - {"linked", "left out by budgets"}},
+        budget_bars=_draw_budgets(plan),
+        facts={name: fact for name, fact in facts.items() if name not in shown},
         notes=notes,
         columns=columns,
         exposed=[(name, explain_exposure(name)) for name in plan.exposes],
@@ -163,6 +168,21 @@ def render_gate(decision: GateDecision) -> str:
             "rules": decision.rules,
         },
     )
+
+
+def _draw_budgets(plan: Plan) -> list[tuple[str, dict[str, Any]]]:
+    """Draw what is used of each limit, and the records that budgets leave out; empty without a sample."""
+    used = []
+    for scope, limit in plan.budget.limits.items() if plan.budget else ():
+        if scope in plan.left:
+            spent = limit - plan.left[scope]
+            share = min(spent / limit, 1.0) if limit else 1.0
+            used.append(Bar(scope, share, f"{tables.show_cost(spent)} of {tables.show_cost(limit)}"))
+    groups = [("Used of each limit, where most is used", draw_bars(used, show_share))] if used else []
+    if plan.refusals and plan.refusals.refused:
+        chart = _draw_counts(plan.refusals.refused, plan.refusals.records)
+        groups.append((f"Left out, by reason, of {plan.refusals.records:,} records", chart))
+    return groups
 
 
 def describe_columns(plan: Plan, source: Columns, *, is_shuffled: bool) -> list[dict[str, str]]:

@@ -164,13 +164,13 @@ def _add_sampled(
     """Add figures of a sample: the linkage of records of its median length, and how long the budgets last."""
     from wordveil.spark.plan.plan import add_typical
     from wordveil.spark.platform.errors import job_errors
-    from wordveil.spark.release.ledger_report import forecast_runs
+    from wordveil.spark.release.ledger_report import find_left
 
     if preview.sample is None:
         return plan
     with job_errors("nothing was planned"):
-        runs_left = forecast_runs(session(), config.budget, config.ledger, config.release)
-    return replace(add_typical(plan, preview.sample, find_trials, config.policy), runs_left=runs_left)
+        left, runs_left = find_left(session(), config.budget, config.ledger, config.release)
+    return replace(add_typical(plan, preview.sample, find_trials, config.policy), left=left, runs_left=runs_left)
 
 
 def _add_budgets(

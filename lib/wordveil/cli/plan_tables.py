@@ -12,6 +12,7 @@ from wordveil.cli.tables import number
 from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import PURE
 from wordveil.text.choices import DrawnUnit
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ _FITTING = {
     "author": "records or versions of an author, over all releases of the ledger",
     "corpus": "records or versions of each author (of each record, where there are no authors)",
 }
+_OWNERS = {"record": "record", "author": "author", "corpus": "author (or record without one)"}
 
 
 def plan_facts(plan: Plan) -> dict[str, str]:
@@ -132,18 +134,31 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         draws = f"of {plan.counted['draws']:,} {'texts' if is_whole else 'words'}"
         least = f"stands out where `wordveil analytics` estimates, if {plan.counted['least']:,} or more {draws} had it"
         facts["counted"] = f"a {'subject' if is_whole else 'cluster of words'} {least}"
-    length = "" if hidden else f", each of {plan.fitting_tokens} tokens, which 95% of the sample do not exceed"
-    for scope in plan.fitting | plan.runs_left:
-        admits = [f"admits {plan.fitting[scope]:,} {_FITTING[scope]}{length}"] if scope in plan.fitting else []
-        lasts = [f"lasts {plan.runs_left[scope]:,} more runs at their mean rate"] if scope in plan.runs_left else []
-        facts[f"budgets.{scope}"] = "; ".join(admits + lasts)
-    facts |= _refusal_facts(plan)
+    facts |= _limit_facts(plan) | _refusal_facts(plan)
     if plan.bundle is not None:
         facts |= tables.recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
     if plan.has_records is not None:
         facts["records to read"] = "some" if plan.has_records else "none"
     if hidden and plan.output_words and not is_whole:
         facts |= tables.length_facts(plan.output_words)
+    return facts
+
+
+def _limit_facts(plan: Plan) -> dict[str, str]:
+    """Make the rows about the limits of budgets: what each admits, what is left of it, and how long it lasts."""
+    if plan.budget is None:
+        return {}
+    length = f", each of {plan.fitting_tokens} tokens, which 95% of the sample do not exceed"
+    unit, facts = "nats" if plan.budget.unit == PURE else f"epsilon of {plan.budget.unit}", {}
+    for scope, limit in plan.budget.limits.items():
+        parts = [f"{tables.show_cost(limit)} {unit}"]
+        if scope in plan.fitting:
+            parts.append(f"admits {plan.fitting[scope]:,} {_FITTING[scope]}{length * (plan.tokens is None)}")
+        if scope in plan.left:
+            parts.append(f"{tables.show_cost(plan.left[scope])} left for the {_OWNERS[scope]} that has used most")
+        if scope in plan.runs_left:
+            parts.append(f"lasts {plan.runs_left[scope]:,} more runs at their mean rate")
+        facts[f"budgets.{scope}"] = "; ".join(parts)
     return facts
 
 

@@ -285,6 +285,11 @@ def number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,.6g}"
 
 
+def show_cost(value: float) -> str:
+    """Show a cost or a limit in ten digits, without errors of rounding in a rest."""
+    return f"{round(value, 6) + 0.0:,.10g}"
+
+
 def show_figure(result: RuleResult) -> str:
     """Show a rule's measured value."""
     return "no figure" if result.value is None else show_value(result.value)

@@ -32,7 +32,7 @@ from wordveil.measures.comparison import MechanismLine, SentenceComparison, Sent
 from wordveil.measures.preview import Quantiles, Sample, WordPreview
 from wordveil.measures.text_lengths import Suggestion
 from wordveil.privacy.relations import Exposure, Relation
-from wordveil.release.budgets import AuthorRecords, RefusalForecast, RefusedGroup
+from wordveil.release.budgets import AuthorRecords, Budget, RefusalForecast, RefusedGroup
 from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.scores.counts import count_bins
 from wordveil.spark.plan.plan import Plan
@@ -133,7 +133,8 @@ def test_a_plan_says_whom_the_budgets_leave_out():
     groups = (RefusedGroup("product", "<b>", 250, 110),)
     forecast = RefusalForecast(6069, {"over_author_budget": 790}, 12, groups, by_sample=True)
     authors = AuthorRecords(212, 3, 40, 900)
-    visible = replace(PLAN, tokens=None, fitting={"author": 7}, fitting_tokens=61)
+    budget = Budget("pure", Relation.ANY_TEXT, author=9000.0, corpus=1e6)
+    visible = replace(PLAN, tokens=None, budget=budget, fitting={"author": 7}, fitting_tokens=61)
     plan = replace(visible, refusals=forecast, author_records=authors, longest_cost=1288.0)
     facts = plan_facts(plan)
     assert facts["left out by budgets"] == (
@@ -141,7 +142,11 @@ def test_a_plan_says_whom_the_budgets_leave_out():
         "of product=<b> 44.0%"
     )
     assert "budgets.author: 52000 has room for 40 of the longest record" in facts["records of an author"]
-    assert facts["budgets.author"].endswith(", each of 61 tokens, which 95% of the sample do not exceed")
+    admitted = "admits 7 records or versions of an author, over all releases of the ledger, each of 61 tokens"
+    assert facts["budgets.author"] == f"9,000 nats; {admitted}, which 95% of the sample do not exceed"
+    assert facts["budgets.corpus"] == "1,000,000 nats"
+    public = plan_facts(replace(PLAN, budget=budget, fitting={"author": 7}, fitting_tokens=64))
+    assert public["budgets.author"].endswith("over all releases of the ledger"), "all have one length"
     page = plan_page(plan)
     check_alone(page)
     text = read_text(page)
@@ -152,6 +157,23 @@ def test_a_plan_says_whom_the_budgets_leave_out():
     assert document["author_records"]["suggested_limit"] == 52_000
     nobody = replace(plan, refusals=replace(forecast, refused={}, authors=0, most_refused=()))
     assert plan_facts(nobody)["left out by budgets"] == "none of 6,069 records"
+
+
+def test_a_plan_shows_what_is_used_of_its_budgets():
+    budget = Budget("euclidean:aa", Relation.ANY_TEXT, record=800.0, author=1000.0)
+    plan = replace(PLAN, budget=budget, left={"author": 250.00000001, "record": -1.0}, runs_left={"author": 3})
+    facts = plan_facts(plan)
+    assert facts["budgets.author"] == (
+        "1,000 epsilon of euclidean:aa; 250 left for the author that has used most; lasts 3 more runs at their mean "
+        "rate"
+    )
+    page = plan_page(plan)
+    text = read_text(page)
+    assert "Budgets Used of each limit, where most is used record 801 of 800 author 750 of 1,000" in text
+    assert [bar in page for bar in ('class="fill" width="75.0%"', 'class="fill" width="100.0%"')] == [True, True]
+    assert text.count("250 left for the author") == 1, "not among all settings again"
+    assert json.loads(json.dumps(plan.to_dict()))["budget"]["author"] == 1000
+    assert "Budgets" not in read_text(plan_page(PLAN))
 
 
 def test_a_plan_says_its_time_in_units_that_people_read():

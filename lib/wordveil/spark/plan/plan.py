@@ -59,8 +59,9 @@ class Plan:
     budget admits, by scope: the public length or, with a sample, that of its 95th percentile. ``refusals``: of a
     release with budgets and a sample, the records that they would refuse. ``author_records``: of a release with authors
     and a sample, the records of an author. ``longest_cost``: what the longest record costs in the unit of the budgets,
-    in nats without any: of the sample, if lengths are visible. ``runs_left``: the number of further runs that each
-    limit lasts at the mean rate so far, if the ledger was read. ``unit``: what a token is: a word, or a whole text.
+    in nats without any: of the sample, if lengths are visible. ``budget``: that of the release. With a sample and a
+    ledger, by scope, ``left``: what is left of each limit where the least is, and ``runs_left``: the number of further
+    runs that it lasts at the mean rate so far. ``unit``: what a token is: a word, or a whole text.
     ``table``: of a shuffled table the promise, the ``least_rows`` of a group that it takes (None: more than any table
     has), and the ``epsilon_of_rows`` of ``rows``, if given. ``pseudonyms``: the input's columns that are published as
     pseudonyms. ``counted``: with a column of symbols, of so many ``draws`` the ``least`` of a symbol that stands out
@@ -94,6 +95,8 @@ class Plan:
     refusals: RefusalForecast | None = None
     author_records: AuthorRecords | None = None
     longest_cost: float | None = None
+    budget: Budget | None = None
+    left: dict[str, float] = field(default_factory=dict)
     runs_left: dict[str, int] = field(default_factory=dict)
     unit: str = DrawnUnit.WORD
     table: dict[str, Any] | None = None
@@ -109,8 +112,9 @@ class Plan:
             made["author_records"] = {**asdict(self.author_records), "suggested_limit": limit}
         if self.refusals is not None:
             made["refusals"] = self.refusals.to_dict()
-        fit, linkage = self.field_fit and asdict(self.field_fit), self.linkage and asdict(self.linkage)
-        return {**self.__dict__, **made, "linkage": linkage, "field_fit": fit}
+        for name in ("budget", "linkage", "field_fit"):
+            made[name] = (part := getattr(self, name)) and asdict(part)
+        return {**self.__dict__, **made}
 
 
 def make_plan(
@@ -178,6 +182,7 @@ def make_plan(
         unit=policy.unit,
         fitting=_count_fitting(config.budget, terms, terms.tokens) if terms else {},
         fitting_tokens=terms.tokens if terms else None,
+        budget=config.budget,
         longest_cost=_price_longest(config.budget, terms, terms.tokens) if terms and terms.tokens else None,
         field_fit=None if look else find_field_fit(config),
         counted=_plan_counts(bundle, policy, rows or CANDIDATES) if bundle and config.text_columns.symbols else None,

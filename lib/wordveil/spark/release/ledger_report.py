@@ -130,24 +130,29 @@ def count_runs(entries: DataFrame) -> int:
     return entries.where(F.col("spent_draws") > 0).select("release", "run_id").distinct().count()
 
 
-def forecast_runs(
+def find_left(
     spark: SparkSession, budget: Budget | None, ledger: LedgerSection | None, release: str
-) -> dict[str, int]:
-    """Forecast the runs left for the most expensive key of each limited scope, by :func:`count_runs_left`.
+) -> tuple[dict[str, float], dict[str, int]]:
+    """Find what is left of each limit to the key with the least, and its further runs by :func:`count_runs_left`.
 
-    The result is empty without budgets, and before the first run.
+    Both are by scope. They are empty without budgets, and before the first run.
     """
     if budget is None or ledger is None or not DeltaTable(spark, ledger.path, "ledger").exists():
-        return {}
-    left, all_entries = {}, read_ledger(spark, ledger.path, Selection())
+        return {}, {}
+    left: dict[str, float] = {}
+    runs: dict[str, int] = {}
+    all_entries = read_ledger(spark, ledger.path, Selection())
     ours = all_entries.where(F.col("release") == release)
     for scope in budget.limits:
         # The limit of an author holds for all releases together.
         entries = all_entries if scope == "author" else ours
         costs = sum_costs(entries, "release" if scope == "corpus" else scope, budget, release=release)
-        row = order_by_cost(costs.where("left is not null")).first()
-        left[scope] = count_runs_left(row.asDict(), count_runs(entries)) if row else None
-    return {scope: count for scope, count in left.items() if count is not None}
+        if (row := costs.where("left is not null").orderBy("left").first()) is None:
+            continue
+        left[scope] = row["left"]
+        if (count := count_runs_left(row.asDict(), count_runs(entries))) is not None:
+            runs[scope] = count
+    return left, runs
 
 
 def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
