@@ -81,7 +81,7 @@ $(S3)/.installed: constraints-s3.txt
 	@$(S3)/bin/python $(INSTALL) -c constraints-s3.txt 'moto[s3]' flask flask-cors
 	@touch $@
 
-quickstart: java $(VENV)/.spark  ## sanitise 300 news articles with local Spark and show what came out
+quickstart: java $(VENV)/.spark  ## sanitise 300 news articles with local Spark, show what came out, and draw counts by subject as a page
 	@$(BIN)/wordveil quickstart
 
 er-ae-demo: java $(VENV)/.er-ae  ## train a small generator (ten minutes, once), let it write news sentences again with local Spark and show what came out

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support.pages import read_text
+from support.pages import check_alone, read_text
 from support.repository import ROOT
 from support.workspaces import KEY, SMALL, Command, Workspace, clean_environment, corpus, random_texts, read_output
 from wordveil.errors import ConfigError
@@ -118,19 +118,16 @@ def test_quickstart_shows_what_it_promises_and_readme_follows_it(
         "0.81% of the articles, among 10,000 candidates; one with a probability of 3.9% at most",
         "one of 500 clusters of related words for each different word",
         "100% of the articles of 66 different words, the median, among 10,000 candidates",
-        "One draw serves all places where a word stands (repeat: same)",
-        "500 public clusters of related words",
-        "nobody can tell which of them was in the text",
+        "20.7% of the words (8.27% without looking)",
+        "42 x 8 = 336 at most: 8 for each different word.",
         "A word is hidden among 20 words at least, 181 in the middle.",
-        "each word costs at most E = 8.",
-        "recovers 20.7% of the words (without looking: 8.27%)",
-        "epsilon_bound =",
-        "quickstart/passages.yaml, quickstart/job.yaml  the jobs",
-        "quickstart/passages, quickstart/sanitised  the results",
-        "quickstart/wordveil.key  a key for this quickstart alone",
+        "passages.yaml, job.yaml  the jobs",
+        "passages/, sanitised/  the results",
+        "wordveil.key  a key for this quickstart alone",
         "wordveil sanitise --config quickstart/job.yaml --overwrite",
     ):
         assert words in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Open quickstart/estimates.html in a browser")
     lines = [line.split(",")[0] for line in done.stderr.splitlines() if line.startswith("wordveil: ")]
     stages = (
         "writing the articles",
@@ -151,6 +148,14 @@ def test_quickstart_shows_what_it_promises_and_readme_follows_it(
     key = home / "wordveil.key"
     assert key.stat().st_mode & 0o077 == 0
     assert key.read_text().strip() not in done.stdout + done.stderr
+    page = (home / "estimates.html").read_text()
+    check_alone(page)
+    assert (home / "estimates.html").stat().st_mode & 0o077 == 0
+    shown = read_text(page)
+    found = re.search(r"300 texts; \d+ of 101 subjects stand out from none; (\d+) of the 101 intervals hold", shown)
+    assert found
+    assert int(found[1]) >= 85
+    assert re.search(r"negotiations agreement treaty compromise cease \d+ \(\d+ to \d+\) true 31 ", shown)
 
     (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     for batch in (2, 3):  # a third of the articles is enough

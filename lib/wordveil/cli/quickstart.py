@@ -1,4 +1,4 @@
-"""The command ``wordveil quickstart``: the main job over 300 real news articles in two ways, with results explained."""
+"""The command ``wordveil quickstart``: 300 real news articles in two ways, and counts by subject as a page."""
 
 from __future__ import annotations
 
@@ -7,29 +7,32 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from importlib import resources
 from importlib.metadata import distribution
 from pathlib import Path
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
+from wordveil.cli.files import save_page
 from wordveil.cli.options import prepare_session, read_config
-from wordveil.cli.output import ResultTable, print_line, print_note, print_rows, show_progress
+from wordveil.cli.output import ResultTable, print_figures, print_line, print_note, print_rows, show_progress
 from wordveil.cli.scaffold import Call, Result, command
-from wordveil.cli.tables import number, recovery_facts
+from wordveil.cli.tables import number
 from wordveil.crypto.keys import create_key
 from wordveil.errors import OutputExistsError, usage_error
+from wordveil.report.values import show_interval, show_recovered, show_share
 
 if TYPE_CHECKING:
     from wordveil.artifacts.bundle import Bundle
     from wordveil.assembly.run_report import RunReport
     from wordveil.config.load import Config
+    from wordveil.mechanisms.laws import DrawnSymbols
 
 HOME = Path("quickstart")
-KEY, CORPUS, OUTPUT, STRICT = "wordveil.key", "corpus", "sanitised", "strict"
+KEY, CORPUS, OUTPUT, STRICT, PAGE = "wordveil.key", "corpus", "sanitised", "strict", "estimates.html"
 PASSAGES, WORDS = "passages", "words"
 JOB = "job.yaml"
 JOBS = {PASSAGES: "passages.yaml", WORDS: JOB}
@@ -38,14 +41,16 @@ TEMPLATES = {JOBS[PASSAGES]: "quickstart-passages.yaml", JOB: "quickstart.yaml"}
 MARK = ".made-by-wordveil-quickstart"
 """An empty file that marks the directory as this command's."""
 BATCHES = 3
-SHOWN = ("001", "002", "009")
+SHOWN = ("009", "063", "172")
+FEW = 5
+"""Number of subjects in the terminal; the page has more."""
 
 
 @command()
 def quickstart(_: Call) -> Result:
-    """Sanitise 300 news articles in two ways with local Spark, and explain the results.
+    """Sanitise 300 news articles in two ways with local Spark, and count them by subject with error bars.
 
-    All files are written to ./quickstart.
+    All files are written to ./quickstart. Open estimates.html there in a browser.
 
     Example: `wordveil quickstart`
     """
@@ -58,8 +63,12 @@ def quickstart(_: Call) -> Result:
         ways = {name: run_way(job, progress, tasks) for name, job in JOBS.items()}
         progress("forecasting links")
         linked = {name: way.find_linked() for name, way in ways.items()}
+        progress("estimating counts by subject")
+        before = read_rows(HOME / CORPUS)
+        counts = count_subjects([article["body"] for article in before.values()], ways[PASSAGES])
+    save_page(HOME / PAGE, draw_page(counts, ways[PASSAGES]))
     document = {name: {**way.report.to_dict(), "linked": linked[name]} for name, way in ways.items()}
-    return Result(document, partial(explain, read_rows(HOME / CORPUS), ways, linked))
+    return Result({**document, "counts": counts}, partial(explain, before, ways, linked, counts))
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,13 @@ class Way:
     def draws(self) -> int:
         """Number of draws of an article of median length."""
         return median_low(int(row["privacy"]["tokens"]) for row in self.rows.values())
+
+    @cached_property
+    def symbols(self) -> DrawnSymbols:
+        """Return the symbols that are drawn, with their law."""
+        symbols = self.bundle.mechanism.symbols
+        assert symbols is not None
+        return symbols
 
     def find_linked(self) -> float:
         """Forecast the share of such articles that are linked to their originals among 10,000 candidates."""
@@ -113,7 +129,8 @@ def prepare_home() -> None:
         for name in (CORPUS, PASSAGES, OUTPUT, STRICT):
             if (HOME / name).exists():
                 shutil.rmtree(HOME / name)
-        (HOME / KEY).unlink(missing_ok=True)
+        for name in (KEY, PAGE):
+            (HOME / name).unlink(missing_ok=True)
         write_corpus(HOME / CORPUS)
         for name, template in TEMPLATES.items():
             write_job(HOME / name, template)
@@ -158,8 +175,51 @@ def read_rows(path: Path) -> dict[str, dict[str, Any]]:
     return {row["article"]: row for row in rows}
 
 
-def explain(before: Mapping[str, Mapping[str, Any]], ways: Mapping[str, Way], linked: Mapping[str, float]) -> None:
-    """Print sentences before and after, the two ways, the cost of an article, the files, and the next commands."""
+def count_subjects(texts: Sequence[str], way: Way) -> list[dict[str, Any]]:
+    """Estimate how many articles had each subject, the most frequent first, beside the ``true`` count.
+
+    ``texts``: the originals, whose subjects before the draw are the truth.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from wordveil.assembly.bundles import describe_symbols
+    from wordveil.measures.estimates import Estimator
+    from wordveil.records.codec import ColumnsCodec
+    from wordveil.records.columns import ONE_TEXT
+    from wordveil.spark.analytics.symbols import Meanings, SymbolCounts
+
+    described, law = describe_symbols(way.bundle), way.symbols.law
+    assert described is not None
+    undrawn = ColumnsCodec(ONE_TEXT, way.config.policy, way.bundle).encode([pa.array(texts, pa.string())])
+    drawn = [symbol for row in way.rows.values() for symbol in row["symbols"]]
+    true, counts = (np.bincount(ids, minlength=law.size) for ids in (undrawn.columns[0].ids, drawn))
+    counted = SymbolCounts((), [()], counts[None, :], Meanings(Estimator(law), described["meanings"]))
+    return [{**row, "true": int(true[row["symbol"]])} for row in counted.estimate()]
+
+
+def draw_page(counts: Sequence[Mapping[str, Any]], way: Way) -> str:
+    """Draw the page of counts, and say from which count on a subject stands out."""
+    from wordveil.measures.estimates import Estimator
+    from wordveil.report.estimates import render_estimates
+
+    articles = counts[0]["draws"]
+    note = (
+        f"Each of the {articles:,} articles had one draw, at a loss of {number(way.bundle.guarantee.pure)}, among "
+        f"{way.bundle.vocabulary.size} subjects and one more for texts without a known word. A subject of "
+        f"{Estimator(way.symbols.law).find_least_count(articles)} articles or more usually stands out from none; "
+        "smaller ones are lost in the noise. Four times as many articles halve the interval of a share."
+    )
+    return render_estimates(str(HOME / PASSAGES), None, "texts", (), None, counts, (), (), [note])
+
+
+def explain(
+    before: Mapping[str, Mapping[str, Any]],
+    ways: Mapping[str, Way],
+    linked: Mapping[str, float],
+    counts: Sequence[Mapping[str, Any]],
+) -> None:
+    """Print sentences before and after, the two ways, counts, a cost, the files, the next commands, and the page."""
     passages, words = ways[PASSAGES], ways[WORDS]
     table = ResultTable("Three articles, and what comes out by each way", has_lines=True)
     table.add_columns("article", "its first sentence", *ways)
@@ -173,18 +233,27 @@ def explain(before: Mapping[str, Mapping[str, Any]], ways: Mapping[str, Way], li
     for name in both[0]:
         table.add_row(name, *(facts[name] for facts in both))
     print_rows(table)
-    article = SHOWN[0]
+    rows = [
+        (
+            " ".join(row["keywords"].split()[:5]),
+            f"{max(row['estimate'], 0):.0f}",
+            show_interval(row["low"], row["high"], "{:.0f}".format),
+            str(row["true"]),
+        )
+        for row in counts[:FEW]
+    ]
+    headings = {"subject": False, "estimated": True, "95% interval": True, "true": True}
+    print_figures(f"Articles by subject, estimated from {HOME / PASSAGES} alone, and true", headings, rows)
     paragraphs = {
-        f"What article {article} cost word by word (column privacy of its row)": [
-            *describe_costs(before[article]["body"], words.rows[article], words.bundle)
-        ],
-        f"Files in {HOME}/": [*describe_files()],
-        "Try next": [*suggest_commands()],
+        f"What article {SHOWN[0]} cost by words (column privacy of its row)": describe_cost(SHOWN[0], words),
+        f"Files in {HOME}/": describe_files(),
+        "Try next": suggest_commands(),
     }
     for heading, lines in paragraphs.items():
         print_line(heading, "bold")
         for line in lines:
             print_line(f"  {line}")
+    print_line(f"Open {HOME / PAGE} in a browser: counts with error bars, estimated against true", "bold")
 
 
 def describe_passages(way: Way, linked: float) -> dict[str, str]:
@@ -192,14 +261,13 @@ def describe_passages(way: Way, linked: float) -> dict[str, str]:
     from wordveil.evaluation.linkage import CANDIDATES, bound_linkage
 
     loss = way.bundle.guarantee.pure
-    recovery = recovery_facts(way.bundle.recovery)
     return {
         "what is drawn": f"one of {way.bundle.vocabulary.size} subjects for a whole article",
         "what comes out": "a public sentence on that subject, which says nothing that the article says",
         "loss of an article": f"{number(loss)} at most between any two, whatever their length",
         "linked to its original": f"{linked:.2%} of the articles, among {CANDIDATES:,} candidates; one with a "
         f"probability of {bound_linkage(loss, CANDIDATES):.1%} at most",
-        "recovered": recovery["subjects recovered"],
+        "recovered": describe_recovery(way),
         "shown": ", ".join(way.report.exposes),
         "take it for": "counts by topic and day, routing, trends; readers who may have the originals",
     }
@@ -212,16 +280,23 @@ def describe_words(way: Way, linked: float) -> dict[str, str]:
     assert way.report.epsilon_bound is not None
     low, high = map(number, way.report.epsilon_bound)
     return {
-        "what is drawn": f"one of {way.bundle.manifest['recipe']['settings']['clusters'][0]} clusters of related words "
-        "for each different word",
+        "what is drawn": f"one of {way.symbols.law.size} clusters of related words for each different word",
         "what comes out": "related words in the article's order; people cannot read it",
         "loss of an article": f"{low} to {high}: {way.config.mechanism.nominal_epsilon:g} for each different word",
         "linked to its original": f"{linked:.0%} of the articles of {way.draws} different words, the median, among "
         f"{CANDIDATES:,} candidates",
-        "recovered": recovery_facts(way.bundle.recovery)["words recovered"],
+        "recovered": describe_recovery(way),
         "shown": ", ".join(way.report.exposes),
         "take it for": "classifiers of detail, such as sentiment; readers without the originals",
     }
+
+
+def describe_recovery(way: Way) -> str:
+    """Describe what one draw tells an attacker who knows frequencies."""
+    recovery = way.bundle.recovery
+    assert recovery is not None
+    often = recovery.frequency
+    return f"{show_recovered(often.after[0])} of the {recovery.of}s ({show_share(often.before)} without looking)"
 
 
 def first_sentence(text: str) -> str:
@@ -229,47 +304,22 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[.!?]) +(?=[A-Z])", text, maxsplit=1)[0]
 
 
-def count_changed_words(before: str, after: str) -> int:
-    """Count the words that changed; both texts have their words in the same places."""
-    pairs = zip(re.findall(r"[\w']+", before), re.findall(r"[\w']+", after), strict=False)
-    return sum(mine != theirs for mine, theirs in pairs)
-
-
-def describe_costs(before: str, row: Mapping[str, Any], bundle: Bundle) -> Iterator[str]:
-    """Explain the ``privacy`` column of one record."""
-    privacy = row["privacy"]
-    epsilon, words, bound = privacy["epsilon"], privacy["tokens"], privacy["epsilon_bound"]
-    yield f"The mechanism `{privacy['mechanism']}` drew a word for each of the {words} different words of the text."
-    yield "One draw serves all places where a word stands (repeat: same), so the price counts different words."
-    yield f"{count_changed_words(before, row['text'])} places changed."
-    clusters = bundle.manifest["recipe"]["settings"]["clusters"][0]
-    yield f"The vocabulary is cut into {clusters} public clusters of related words. A word most often becomes"
-    yield "the most frequent word of its own cluster, sometimes that of any other."
-    yield "The guarantee: the words of one cluster are drawn alike, so nobody can tell which of them was in the text."
-    yield next(note for note in bundle.manifest["notes"] if note.startswith("A word is hidden"))
-    yield (
-        f"Between any two words the probability of an output differs by a factor of at most e^{epsilon:g}: each word "
-        f"costs at most E = {epsilon:g}."
-    )
-    yield f"For the whole article this adds up to at most epsilon_bound = {words} x {epsilon:g} = {bound:,.0f}."
+def describe_cost(article: str, way: Way) -> Iterator[str]:
+    """Explain the loss of an article by words, from the column ``privacy`` of its row."""
+    privacy = way.rows[article]["privacy"]
+    epsilon, words = privacy["epsilon"], privacy["tokens"]
+    yield f"{words} x {epsilon:g} = {privacy['epsilon_bound']:,.0f} at most: {epsilon:g} for each different word."
     yield "Such a large number promises nothing between unrelated articles. It protects which of the related words"
-    yield "was in the text."
-    yield (
-        f"The bound compares articles of the {privacy['relation'].replace('_', ' ')}. These are shown unchanged: "
-        f"{', '.join(privacy['exposes'])}."
-    )
-    yield "epsilon_pure is null: no bound holds between any two texts. The profile `strict` has one."
+    hidden = next(note for note in way.bundle.manifest["notes"] if note.startswith("A word is hidden"))
+    yield f"was in the text. {hidden}"
 
 
 def describe_files() -> Iterator[str]:
     """Describe the files that the command has written."""
-    yield f"{HOME / JOBS[PASSAGES]}, {HOME / JOB}  the jobs of the two ways, to read and to edit"
-    yield f"{HOME / CORPUS}  the articles, Parquet partitioned by batch"
-    yield f"{HOME / PASSAGES}, {HOME / OUTPUT}  the results: article, text, status, reason, privacy, run_id and"
-    yield "    content_tag; for passages also symbols, the subject, as in _symbols.json. Internal: pass on what"
-    yield "    `output.public_only: true` writes, released records without status, reason, content_tag and run_id"
-    yield f"{HOME / 'bundles'}  the mechanisms with their vectors, named by their fingerprints"
-    yield f"{HOME / KEY}  a key for this quickstart alone, new each time; anyone with it can undo much of the noise"
+    yield f"{JOBS[PASSAGES]}, {JOB}  the jobs of the two ways, to read and to edit; {CORPUS}/ has the articles"
+    yield f"{PASSAGES}/, {OUTPUT}/  the results. Internal: pass on what `output.public_only: true` writes"
+    yield "bundles/  the mechanisms, named by their fingerprints"
+    yield f"{KEY}  a key for this quickstart alone, new each time; anyone with it can undo much of the noise"
 
 
 def suggest_commands() -> Iterator[str]:

@@ -33,8 +33,8 @@ def render_estimates(
     """Render the page of a table's estimates, in HTML, with all names escaped.
 
     ``unit``: what was counted, ``texts`` or ``words``. ``by``: the columns of groups, ``over`` among them, whose values
-    are in order. ``rows``: the estimate of each symbol in each group. ``trends``: steps of shares between values of
-    ``over``. ``pairs``: symbols of one record.
+    are in order. ``rows``: the estimate of each symbol in each group, and the ``true`` count where the originals are at
+    hand. ``trends``: steps of shares between values of ``over``. ``pairs``: symbols of one record.
     """
     labels = {row["symbol"]: _label(row, unit) for row in rows}
     groups, others = _split(rows, by), [name for name in by if name != over]
@@ -49,6 +49,7 @@ def render_estimates(
         unit=unit,
         symbol_name="subject" if unit == "texts" else "cluster",
         most_bars=MOST_BARS,
+        has_truth=any("true" in row for row in rows),
         over=over,
         height=_HEIGHT,
         groups=[_describe_group(_name_group(by, group, unit), groups[group], labels) for group in largest],
@@ -106,13 +107,15 @@ def _describe_group(name: Sequence[str], rows: Sequence[Row], labels: Mapping[in
         "bars": draw_bars(rows, labels),
         "symbols": len(rows),
         "certain": sum(row["low_of_all"] > 0 for row in rows),
+        "held": sum(row["low"] <= row["true"] <= row["high"] for row in rows if "true" in row),
     }
 
 
 def draw_bars(rows: Sequence[Row], labels: Mapping[int, str]) -> list[dict[str, Any]]:
     """Draw the symbols with the highest estimates of a group, for the template: widths and places in percent."""
     ranked = sorted(rows, key=lambda row: -row["estimate"])[:MOST_BARS]
-    top = max((end for row in ranked for end in (row["estimate"], row["high_of_all"], row["drawn"])), default=0) or 1
+    marks = ("estimate", "high_of_all", "drawn", "true")
+    top = max((row[name] for row in ranked for name in marks if name in row), default=0) or 1
     return [
         {
             "label": labels[row["symbol"]],
@@ -123,9 +126,11 @@ def draw_bars(rows: Sequence[Row], labels: Mapping[int, str]) -> list[dict[str, 
             "interval_of_all": show_interval(row["low_of_all"], row["high_of_all"], _show_count),
             "share": show_share(max(row["share"], 0.0)),
             "times_drawn": f"{row['drawn']:,}",
+            "times_true": f"{row['true']:,}" if "true" in row else None,
             **{
                 name: round(100 * max(row[name], 0) / top, 2)
-                for name in ("estimate", "low", "high", "low_of_all", "high_of_all", "drawn")
+                for name in (*marks, "low", "high", "low_of_all")
+                if name in row
             },
         }
         for row in ranked
@@ -171,15 +176,17 @@ def draw_lines(rows: Sequence[Row], steps: Sequence[Row], over: str, labels: Map
 def _draw_line(
     points: Mapping[int, Row], moves: Sequence[tuple[int, int, bool]], to_x: Callable[[float], float]
 ) -> dict[str, Any]:
-    """Draw shares by place with their band, and steps between places, as paths."""
+    """Draw shares by place with their band, steps between places, and true shares if there are any, as paths."""
+    names = ("estimate", "low", "high", *(["true"] if all("true" in row for row in points.values()) else []))
     spans = {
-        place: [100 * max(row[name], 0) / max(row["draws"], 1) for name in ("estimate", "low", "high")]
+        place: [100 * max(row[name], 0) / max(row["draws"], 1) for name in names]
         for place, row in sorted(points.items())
     }
     ticks = choose_ticks([0.0, *(end for span in spans.values() for end in span)])
     to_y = make_scale(ticks, _HEIGHT, _ABOVE)
-    middle, low, high = (
-        {place: f"{to_x(place):.2f} {to_y(span[number]):.1f}" for place, span in spans.items()} for number in range(3)
+    middle, low, high, *true = (
+        {place: f"{to_x(place):.2f} {to_y(span[number]):.1f}" for place, span in spans.items()}
+        for number in range(len(names))
     )
     noise, real = (
         " ".join(f"M{middle[start]}L{middle[end]}" for start, end, is_real in moves if is_real == wanted)
@@ -192,6 +199,7 @@ def _draw_line(
         "real": real,
         # A line without length is a dot, which stays round where the picture is stretched.
         "dots": " ".join(f"M{point}h0" for point in middle.values()),
+        "true": f"M{'L'.join(true[0].values())}" if true else "",
         "top": round(to_y(ticks[-1]), 1),
         "bottom": round(to_y(0), 1),
         "top_text": f"{ticks[-1]:g}%",

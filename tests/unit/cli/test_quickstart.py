@@ -12,7 +12,7 @@ from support.repository import ROOT
 from support.workspaces import Command
 from wordveil.cli import quickstart
 from wordveil.cli.init import JOBS, write_dags
-from wordveil.cli.quickstart import HOME, JOB, KEY, MARK, STRICT, prepare_home, suggest_commands
+from wordveil.cli.quickstart import HOME, JOB, KEY, MARK, PAGE, STRICT, prepare_home, suggest_commands
 from wordveil.config.load import load_config
 from wordveil.errors import ConfigError, OutputExistsError
 
@@ -51,6 +51,7 @@ def test_what_an_earlier_quickstart_made_is_replaced(capsys: pytest.CaptureFixtu
     assert (HOME / KEY).stat().st_mode & 0o077 == 0
     (HOME / JOB).write_text(f"{TEMPLATE}# edited")
     (HOME / "mine").write_text("mine")
+    (HOME / PAGE).touch()
     for name in ("bundles", "passages", "sanitised", STRICT):
         (HOME / name).mkdir()
         (HOME / name / "old").touch()

@@ -69,6 +69,17 @@ def test_bar_whose_widest_interval_has_none_is_noise():
     assert re.findall(r"drawn 40(; within the noise)?", page) == ["", "; within the noise"]
 
 
+def test_true_count_is_drawn_and_compared_with_its_interval():
+    rows = [make_row(0, 12.0, true=60), make_row(1, 9.0, true=14)]
+    page, text = render(rows), read_text(render(rows))
+    check_alone(page)
+    assert re.findall(r"(\d+) \(\d+ to \d+\) true (\d+)", text) == [("12", "60"), ("9", "14")]
+    assert "1 of the 2 intervals hold the true count" in text
+    assert re.findall(r'<svg x="([\d.]+)%"><path class="true"', page)[1:] == ["100.0", "23.33"], "after the key"
+    assert "only a trial, such as the quickstart, can show them" in text
+    assert "true" not in read_text(render([make_row()]))
+
+
 def test_labels_are_keywords_or_the_written_word():
     rows = [make_row(0), make_row(1, keywords=""), make_row(2, keywords="", written="")]
     assert re.findall(r'<div class="label"[^>]*>([^<]*)', render(rows)) == [
@@ -122,6 +133,16 @@ def test_band_is_the_interval_as_a_share():
     assert low == line["bottom"], "of an estimate below none"
     assert (line["top_text"], line["latest"]) == ("8%", "0%")
     assert high == round(low + (line["top"] - low) * 7 / 8, 1)
+
+
+def test_true_shares_are_a_line_on_the_scale_of_estimates():
+    rows = [make_row(week=week, estimate=10.0, true=true) for week, true in ((1, 10), (2, 40))]
+    assert list_paths(render(rows, ("week",), "week"), "truth") == [draw_lines(rows, [], "week", LABELS)[0]["true"]]
+    (line,) = draw_lines(rows, [], "week", LABELS)
+    first, last = line["true"].removeprefix("M").split("L")
+    assert line["dots"].startswith(f"M{first}h0 ")
+    assert (line["top_text"], float(last.split()[1])) == ("40%", line["top"])
+    assert draw_lines([make_row(week=1)], [], "week", LABELS)[0]["true"] == ""
 
 
 def test_pairs_more_than_chance_come_by_difference():
