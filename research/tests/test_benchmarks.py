@@ -18,6 +18,7 @@ ON_SPARK = (
 )
 ON_DATA = {
     "estimates": ("news20_bydate.jsonl.xz",),
+    "front_page": ("c50_reuters.jsonl.xz",),
     "exam": ("presidio_generated_large.jsonl.xz",),
     "koppel": ("c50_reuters.jsonl.xz",),
     "languages": ("sst2.jsonl.xz", "trec6.jsonl.xz", "snips7.jsonl.xz", "mr.jsonl.xz"),
