@@ -164,6 +164,6 @@ def test_quickstart_shows_what_it_promises_and_readme_follows_it(
     exec(block, {})  # noqa: S102 - our own documentation
     shown = capsys.readouterr().out
     assert "price" in shown
-    assert shown.splitlines()[-1].startswith("100 ")
+    assert shown.splitlines()[-1] == "100 released"
     again = read_output(home / "sanitised", order_by="article")
     assert [row["text"] for row in again] == [row["text"] for row in rows[:100]], "the same key draws the same"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import pytest
 
+from support.benchmarks import BENCHMARKS
+from support.pages import Elements
 from support.repository import ROOT
+from wordveil.measures.estimates import Estimator
+from wordveil.mechanisms.laws import SymbolLaw
 
 
 @cache
@@ -33,6 +39,7 @@ def list_readme_figures() -> Iterator[str]:
     )
     yield f"gets {last['recovered']:.0%} of the words right"
     yield from list_ways()
+    yield from list_counts()
     (john,) = (row for row in read("canaries")["rows"] if row["text"] == "John Smith")
     assert john["words"] == john["types"]
     yield f'either way "John Smith" comes out whole in {john["words"]:.0%} of its places'
@@ -63,6 +70,26 @@ def list_ways() -> Iterator[str]:
     )
 
 
+def list_counts() -> Iterator[str]:
+    """Figures of the pictures, and of estimated counts."""
+    front = read("front_page")
+    record = front["record"]
+    yield f"| before | {record['text']} | the same |"
+    yield f"| after | {record['passages']['text']} | {record['words']['text']} |"
+    yield f"{record['passages']['cost']:.0f} a record of any length"
+    yield f"{record['words']['cost']:.0f} here"
+    yield f"Of {front['intervals']:,} intervals of 95%, {front['held'] / front['intervals']:.0%} hold the true count"
+    (posts,) = (
+        row
+        for row in read("estimates")["found"]
+        if (row["corpus"], row["unit"], row["epsilon"]) == ("20 newsgroups", "subjects", 6)
+    )
+    ratio = posts["naive_over_estimated"]
+    yield f"Over {posts['draws']:,} posts drawn counts err {ratio:.1f} times as much as estimates"
+    least = Estimator(SymbolLaw.of_response(6, record["passages"]["symbols"])).find_least_count(300)
+    yield f"of 300 articles a subject needs {least} to stand out"
+
+
 def list_recoveries() -> Iterator[str]:
     rows = [row for row in read("meaning_demo")["rows"] if row["block"] == "loss" and row["at"] == 8]
     recovered = {row["mechanism"]: row["recovered"] for row in rows}
@@ -86,3 +113,19 @@ def flatten(name: str) -> str:
 def test_figures_of_a_page_are_those_of_the_result_files(name):
     missing = [figures for figures in PAGES[name]() if figures not in flatten(name)]
     assert not missing, f"{name} lacks, from research/results:\n" + "\n".join(missing)
+
+
+def test_readme_has_at_most_900_words():
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 900
+
+
+def test_pictures_of_readme_are_drawn_from_their_results(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    pictures = importlib.import_module("front_page").draw(read("front_page"))
+    for name, picture in pictures.items():
+        assert picture == (ROOT / "docs" / "pictures" / name).read_text("utf-8"), "python front_page.py --draw"
+        assert f"docs/pictures/{name}" in flatten("README.md")
+        assert "prefers-color-scheme: dark" in picture
+        elements = Elements(picture)
+        assert (elements.open, elements.wrong) == ([], [])
+        assert not re.search(r"href|url\(|@import|<(script|image|use)", picture), "loads nothing"
