@@ -192,23 +192,12 @@ def _select_promise(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _budget_facts(budgets: BudgetsSection, facts: Mapping[str, str]) -> dict[str, str]:
-    unit = "nats" if budgets.budget.unit == "pure" else budgets.unit
-    limits = {
-        f"{scope}: {_SCOPES[scope]}": f"{limit:,.10g} {unit}"
-        + "".join(f"; {fact}" for fact in _find_fact(facts, scope))
-        for scope, limit in budgets.budget.limits.items()
-    }
-    limits |= {f"{scope}: {name}": "no limit" for scope, name in _SCOPES.items() if f"{scope}: {name}" not in limits}
     return {
-        **limits,
+        **{f"{scope}: {name}": facts.get(f"budgets.{scope}", "no limit") for scope, name in _SCOPES.items()},
         "holds for": f"pairs of texts related by {budgets.relation}",
         "over a limit": _OVER_LIMIT[budgets.on_exceeded],
         **({"delta": f"at most {budgets.delta:g} in each scope with a limit"} if budgets.delta is not None else {}),
     }
-
-
-def _find_fact(facts: Mapping[str, str], scope: str) -> list[str]:
-    return [fact for name, fact in facts.items() if name == f"budgets.{scope}"]
 
 
 def _list_left_out(plan: Plan, config: Config) -> list[str]:

@@ -41,7 +41,7 @@ def make_job(**sections: Any) -> Config:
 
 
 def read_page(config: Config, plan: Plan, guarantee: WordGuarantee | None) -> str:
-    page = render_sign_off(config, plan, guarantee)
+    page = render_sign_off(config, replace(plan, budget=config.budget), guarantee)
     check_alone(page)
     return read_text(page)
 
@@ -58,8 +58,8 @@ def test_sign_off_of_words_puts_worst_attack_first():
         "proved epsilon 8 largest loss of one token 8 nats",
         "agent string names whose budget pays; not published product string published unchanged",
         "Not shown: edited, kept changed, withdrawn, gate, layout, length",
-        "12,000 nats; admits 23 records or versions of an author",
         "record: one record, all its versions no limit",
+        "12,000 nats; admits 23 records or versions of an author",
         "stays, marked as stale",
         "add their own costs: the ledger counts the releases that name it",
         "unknown_rate At most this share of the original words is outside the vocabulary. private 0.1",
