@@ -184,11 +184,10 @@ def make_plan(
     *,
     session: SparkSession | None = None,
     params: Mapping[str, str] = NO_PARAMS,
-    check_records: bool = False,
 ) -> Plan:
     """Show what a run would release and what a record would cost, before anything is drawn.
 
-    The configuration is checked against the input's schema; no row is read unless ``check_records`` is set.
+    The configuration is checked against the input's schema; no row is read.
 
     Parameters
     ----------
@@ -198,8 +197,6 @@ def make_plan(
         The session to use as it is. Left out, the active session with wordveil's options set on it, or a new one.
     params : mapping of str to str, default {}
         The values of the parameters of ``input.where``.
-    check_records : bool, default False
-        Look for one record that the run would read; ``has_records`` of the plan is the answer.
 
     Returns
     -------
@@ -224,7 +221,7 @@ def make_plan(
 
     settings = load_config(config)
     start = partial(_open_session, session, settings.spark, delta=settings.needs_delta)
-    return plan.make_plan(settings, start, params=params, look=check_records)
+    return plan.make_plan(settings, start, params=params)
 
 
 def run_job(

@@ -81,12 +81,6 @@ def plan(
             "epsilon of a shuffled table whose smallest group has N rows.",
         ),
     ] = None,
-    has_records: Annotated[
-        bool,
-        Option(
-            "--has-records", help="Report whether the input, or the slice that input.where selects, has any record."
-        ),
-    ] = False,
     sign_off: Annotated[
         str | None,
         Option(
@@ -99,7 +93,7 @@ def plan(
 ) -> Result:
     """Validate the configuration and show what the longest record costs.
 
-    Reads rows only with --sample or --has-records.
+    Reads rows only with --sample.
 
     Example: `wordveil plan --config reviews.yaml --sample 1000`
     """
@@ -134,9 +128,7 @@ def plan(
     with show_status() as progress:
         progress("reading the schema")
         session = prepare_session(config, is_short=True)
-        planned = make_plan(
-            config, session, params=call.params, look=has_records, rows=rows, find=find, find_trials=find_trials
-        )
+        planned = make_plan(config, session, params=call.params, rows=rows, find=find, find_trials=find_trials)
         preview = make_preview(request, session, progress, params=call.params)
         planned = _add_sampled(planned, preview, find_trials, config, session)
         planned = _add_budgets(planned, preview, find, config, session, call.params, progress)

@@ -137,8 +137,6 @@ def plan_facts(plan: Plan) -> dict[str, str]:
     facts |= _limit_facts(plan) | _refusal_facts(plan)
     if plan.bundle is not None:
         facts |= tables.recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
-    if plan.has_records is not None:
-        facts["records to read"] = "some" if plan.has_records else "none"
     if hidden and plan.output_words and not is_whole:
         facts |= tables.length_facts(plan.output_words)
     return facts

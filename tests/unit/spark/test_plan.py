@@ -47,8 +47,6 @@ def test_a_plain_table_is_planned_without_spark(workspace: Workspace):
     plan = make_plan(workspace.config(), refuse)
     assert plan.columns == {"id": "string", "body": "string", "day": "string"}
     with pytest.raises(SparkStartedError):
-        make_plan(workspace.config(), refuse, look=True)
-    with pytest.raises(SparkStartedError):
         make_plan(workspace.config(input={"where": "note > 1"}), refuse)
 
 

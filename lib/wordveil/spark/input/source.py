@@ -243,18 +243,11 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
     return table
 
 
-def has_records(rows: DataFrame, outcome: str) -> bool:
-    """Return whether there is a record. Spark reads files until it finds one, and only the condition's columns.
-
-    ``outcome``: what an error of Spark says of the command, such as ``nothing was planned``.
-    """
-    with job_errors(outcome):
-        return not rows.isEmpty()
-
-
 def require_records(table: InputTable) -> None:
     """Raise :class:`EmptyInputError` if the input, or the slice that its condition selects, has no record."""
-    if not has_records(table.read(), "nothing was drawn"):
+    with job_errors("nothing was drawn"):
+        is_empty = table.read().isEmpty()
+    if is_empty:
         where = f" with {table.source.where}" if table.source.where else ""
         raise EmptyInputError(f"input {table.source.name}: has no record{where}. Nothing was done.")
 

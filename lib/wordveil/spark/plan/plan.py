@@ -34,7 +34,7 @@ from wordveil.privacy.table import TableTerms
 from wordveil.records.sanitiser import compose, release_terms
 from wordveil.release.budgets import PURE, AuthorRecords, Budget, RefusalForecast, count_fitting, multiply
 from wordveil.spark.input.local_schema import read_local_schema
-from wordveil.spark.input.source import has_records, open_input
+from wordveil.spark.input.source import open_input
 from wordveil.spark.plan.sample import TableSample
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.filesystem import require_free_paths
@@ -50,7 +50,7 @@ class Plan:
 
     ``tokens`` is the public length at which a record is priced: ``n_max``, times the records that are ever drawn if the
     private corpus trained the weights; None if each record's own length is public. Then ``epsilon_bound`` and ``delta``
-    are those of one token. ``has_records``: the input, under ``input.where``, has a record; None if it was not checked.
+    are those of one token.
     ``recovery``: the share of single words that an attacker recovers, as :class:`wordveil.privacy.recovery.Recovery`
     writes it. ``output_words``: the number of words of the output for texts of some lengths. ``linkage``: the share of
     records linked to their originals; None also if the order of words is hidden, and for a mechanism that does not draw
@@ -86,7 +86,6 @@ class Plan:
     epsilon_pure: float | None
     delta: float | None
     output_format: str
-    has_records: bool | None = None
     recovery: dict[str, Any] | None = None
     output_words: tuple[OutputLength, ...] = ()
     linkage: LinkageForecast | None = None
@@ -122,16 +121,14 @@ def make_plan(
     session: Callable[[], SparkSession],
     *,
     params: Mapping[str, str] = NO_PARAMS,
-    look: bool = False,
     rows: int | None = None,
     find: FindBundle | None = None,
     find_trials: FindTrials | None = None,
 ) -> Plan:
     """Check the configuration against the input's schema and price the public maximum length.
 
-    ``params``: those of ``input.where``. ``look``: also look for one record that the run would read. ``rows``: a number
-    of rows of the smallest group of a shuffled table. Spark starts only
-    to look, or if it alone can read the schema. ``find``, ``find_trials``: find the bundle and the trials of linkage,
+    ``params``: those of ``input.where``. ``rows``: a number of rows of the smallest group of a shuffled table. Spark
+    starts only if it alone can read the schema. ``find``, ``find_trials``: find the bundle and the trials of linkage,
     if a command has other uses of them. Raises :class:`WordveilError`.
     """
     source, policy, problem = config.source, config.policy, None
@@ -142,11 +139,11 @@ def make_plan(
         bundle = find()
     except BundleError as error:
         bundle, problem = None, str(error)
-    schema = None if look else _read_schema(source, config.spark)
-    spark = session() if schema is None else None
+    columns = _read_schema(source, config.spark)
+    spark = session() if columns is None else None
     require_free_paths(spark, config.output, config.ledger)
-    table = open_input(spark, source, params).read() if spark is not None else None
-    columns = table.schema if table is not None else schema
+    if spark is not None:
+        columns = open_input(spark, source, params).read().schema
     assert columns is not None
     settings = config.record_settings("")
     terms = release_terms(settings, bundle) if bundle else None
@@ -175,7 +172,6 @@ def make_plan(
         epsilon_pure=priced.epsilon_pure if priced else None,
         delta=priced.delta if priced else None,
         output_format=config.output.format,
-        has_records=has_records(table, "nothing was planned") if look and table is not None else None,
         recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
         output_words=tuple(forecast_lengths(policy, bundle.mechanism, bundle.vocabulary.size)) if bundle else (),
         linkage=trials.forecast(_lengths(policy)) if bundle and (trials := find_trials()) else None,
@@ -184,7 +180,7 @@ def make_plan(
         fitting_tokens=terms.tokens if terms else None,
         budget=config.budget,
         longest_cost=_price_longest(config.budget, terms, terms.tokens) if terms and terms.tokens else None,
-        field_fit=None if look else find_field_fit(config),
+        field_fit=find_field_fit(config),
         counted=_plan_counts(bundle, policy, rows or CANDIDATES) if bundle and config.text_columns.symbols else None,
         table=_plan_table(find_table_terms(config.output.shuffle, settings, bundle), rows) if bundle else None,
     )
