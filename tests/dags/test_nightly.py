@@ -290,6 +290,27 @@ def test_night_ended_by_gate_or_budget_lets_next_be_published(
 
 
 @pytest.mark.long
+def test_erase_dag_takes_records_off_every_place(airflow: Airflow, spark: Any, tmp_path: Path):
+    lake = lake_at(spark, tmp_path / "lake")
+    lake.write(records([DAY]), feed=False)
+    settings = relay_settings(airflow, write_config(lake))
+    run = airflow.run("sanitise_erased", settings, logical_date=night(DAY))
+    first, second, *others = sorted(row["id"] for row in lake.rows(lake.public))
+    settings |= {"publish": "approved"}
+    run = airflow.run("erase_erased", settings, logical_date=night(DAY), conf={"ids": [first, second]})
+    assert run.states == dict.fromkeys(("approve", "erase"), "success"), run.log[-6000:]
+    assert [command[:2] for command in run.commands] == [["release", "erase"]]
+    found = run.xcom["erase.return_value"]
+    assert (found["gone"], found["publish"]["records"]) == (True, len(others))
+    assert run.events[-1] == found["publish"]
+    assert {row["id"] for row in lake.rows(lake.public)} == {*others}
+    assert {row["id"] for row in lake.draws() if row["text"] is not None} == {*others}
+    files = [*lake.public.rglob("*.parquet"), *(lake.home / "draws").rglob("*.parquet")]
+    rows = [row for file in files for row in pq.ParquetFile(file).read(["id", "text"]).to_pylist()]
+    assert {row["id"] for row in rows if row["text"] is not None} == {*others}, "old files too"
+
+
+@pytest.mark.long
 def test_analytics_remembers_the_last_publication(airflow: Airflow, spark: Any, tmp_path: Path):
     """A table that was published before, put back as it was signed then, is refused: a record may have left since."""
     lake = lake_at(spark, tmp_path / "lake")
