@@ -273,10 +273,10 @@ def compare_passage_jobs(tables: Tables, corpus: Path, *, smallest: bool) -> dic
         for name, sections in jobs.items():
             started = time.perf_counter()
             with Memory() as memory:
-                tables.run(corpus, f"{name}-{number}", "tree", **sections)
+                tables.run(corpus, f"turns-{name}-{number}", "tree", **sections)
             rounds[-1][name], peaks[name] = time.perf_counter() - started, memory.peak
         started = time.perf_counter()
-        tables.split_and_join(corpus, f"passages-{number}")
+        tables.split_and_join(corpus, f"turns-passages-{number}")
         rounds[-1]["split_and_join"] = time.perf_counter() - started
     rounds = rounds[1:]  # the first starts the session and loads compiled code
     return {
