@@ -72,7 +72,7 @@ class _Credential:
 
 def is_secret_name(name: str) -> bool:
     """Return whether a setting or parameter of this name holds a secret, instead of only its location."""
-    is_secret = _SECRET.search(name) or _SECRET_PART.fullmatch(name.rpartition(".")[2])
+    is_secret = _SECRET.search(name) or _SECRET_PART.fullmatch(re.split(r"[._]", name)[-1])
     return bool(is_secret) and _REFERENCE.search(name) is None
 
 

@@ -136,6 +136,7 @@ def test_names_that_say_where_a_secret_is_are_no_secrets():
         *("spark.hadoop.fs.s3a.secret.key", "spark.hadoop.fs.s3a.access.key", "spark.hadoop.fs.s3a.session.token"),
         *("spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net", "spark.authenticate.secret"),
         *("spark.hadoop.fs.azure.sas.c.lake.blob.core.windows.net", "spark.executorEnv.AWS_SECRET_ACCESS_KEY"),
+        "spark.executorEnv.DB_PASS",
     )
     other = (
         *("tokeniser", "maxTokens", "header", "keyspace", "design", "credentialsFile", "ssl.keystore", "author"),
