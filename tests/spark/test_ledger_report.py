@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from support.budgets import Amount, Charge, amount, cost, total
+from wordveil.config.schema import LedgerSection
 from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
@@ -21,6 +22,7 @@ from wordveil.spark.release.ledger import SCHEMA, Ledger
 from wordveil.spark.release.ledger_report import (
     KEYS,
     Selection,
+    find_left,
     list_contexts,
     order_by_cost,
     read_ledger,
@@ -185,6 +187,9 @@ def test_sums_are_those_of_the_definition(spark, path: str, budget: Budget):
             assert row["left"] == left
     spent = [row.spent for row in sum_costs(table, "release", budget).collect()]
     assert (math.inf in spent) == (budget.relation is Relation.ANY_TEXT)
+    left = [row.left for row in sum_costs(table, "author", budget, release="mail").collect()]
+    least = 0.0 if None in left else min(left)
+    assert find_left(spark, budget, LedgerSection(path=path), "mail")[0]["author"] == least
 
 
 def test_contexts_are_those_of_the_definition(spark, path: str):

@@ -135,7 +135,8 @@ def find_left(
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Find what is left of each limit to the key with the least, and its further runs by :func:`count_runs_left`.
 
-    Both are by scope. They are empty without budgets, and before the first run.
+    Both are by scope. They are empty without budgets, and before the first run. Nothing is left where no sum bounds
+    what was used, such as that of two releases with other relations.
     """
     if budget is None or ledger is None or not DeltaTable(spark, ledger.path, "ledger").exists():
         return {}, {}
@@ -147,9 +148,9 @@ def find_left(
         # The limit of an author holds for all releases together.
         entries = all_entries if scope == "author" else ours
         costs = sum_costs(entries, "release" if scope == "corpus" else scope, budget, release=release)
-        if (row := costs.where("left is not null").orderBy("left").first()) is None:
+        if (row := costs.orderBy(F.col("left").asc_nulls_first()).first()) is None:
             continue
-        left[scope] = row["left"]
+        left[scope] = row["left"] or 0.0
         if (count := count_runs_left(row.asDict(), count_runs(entries))) is not None:
             runs[scope] = count
     return left, runs
