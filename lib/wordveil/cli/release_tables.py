@@ -105,8 +105,8 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
 
 def _describe_coverage(records: int) -> str:
     return (
-        f"{records:,} records, which come out as noise: a third or more of their words is unknown, as in texts of "
-        "another language or field"
+        f"{records:,} records, of which a third or more of the words is unknown, as in texts of another language or "
+        "field"
     )
 
 
