@@ -16,7 +16,10 @@ from wordveil.release.lake_table import LakeTable
 from wordveil.release.manifest import Manifest, sign
 from wordveil.release.verify import Verified, verify_table
 
-VERSIONS = sorted(file.parent for file in (ROOT / "tests" / "releases").glob("*/expected.json"))
+VERSIONS = sorted(
+    (file.parent for file in (ROOT / "tests" / "releases").glob("*/expected.json")),
+    key=lambda version: tuple(map(int, version.name.split("."))),
+)
 """What versions wrote by tests/releases/make.py."""
 RELEASE = VERSIONS[-1]
 """A release of two nights with a rotated key, a changed record and a withdrawn one."""

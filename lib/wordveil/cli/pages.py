@@ -188,13 +188,14 @@ def _draw_budgets(plan: Plan) -> list[tuple[str, dict[str, Any]]]:
 def describe_columns(plan: Plan, source: Columns, *, is_shuffled: bool) -> list[dict[str, str]]:
     """List the input's columns that are read, and the use of each."""
     replaced = "word by word" if plan.unit == DrawnUnit.WORD else f"by a public passage for each {plan.unit}"
+    pays = "names whose budget pays" if plan.budget else "names authors, for evaluations"
     uses = {
-        source.id: "not published" if is_shuffled else "published unchanged",
         **dict.fromkeys(source.texts, f"replaced {replaced}"),
         **({source.language: "chooses the rules of a language; not published"} if source.language else {}),
-        **({source.author: "names whose budget pays; not published"} if source.author else {}),
+        **({source.author: f"{pays}; not published"} if source.author else {}),
         **{pseudonym.column: "published as pseudonyms" for pseudonym in source.pseudonyms},
         **dict.fromkeys(source.keep, "published unchanged"),
+        source.id: "not published" if is_shuffled else "published unchanged",
     }
     return [{"name": name, "type": kind, "fate": uses[name]} for name, kind in plan.columns.items()]
 
@@ -242,7 +243,13 @@ def _list_bars(prior: PriorRecovery, of: str) -> Iterator[Bar]:
     yield Bar("without looking", prior.before, show_share(prior.before))
     for item in prior.after:
         label = "after one draw" if item.draws == 1 else f"after {item.draws} draws of a {of}"
-        yield Bar(label, item.at_least, show_recovered(item), reach=item.at_most, chance=prior.before)
+        yield Bar(
+            label,
+            item.at_least,
+            show_recovered(item),
+            reach=1.0 if item.at_most is None else item.at_most,
+            chance=prior.before,
+        )
 
 
 def _name_kept(sample: Sample) -> str:

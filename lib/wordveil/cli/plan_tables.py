@@ -63,13 +63,20 @@ def linkage_fact(plan: Plan) -> str:
 
         (share,) = linkage.linked.values()
         bound = bound_linkage(plan.epsilon_pure, linkage.candidates)
+        # A shuffled table draws no version again.
+        draws_again = plan.output_format == "delta" and plan.table is None
+        limit = plan.budget.limits.get("record") if plan.budget and plan.budget.unit == PURE else None
+        admitted = ""
+        if draws_again:
+            most = 1.0 if limit is None else bound_linkage(limit, linkage.candidates)
+            admitted = f"; of all versions that budgets admit of it together with {most:.1%} at most"
         return (
             f"anyone to whom {linkage.candidates:,} candidate originals are equally likely finds the right one for "
-            f"{share:.2%} of the records, if subjects are as frequent as in the passages; of one record with a "
-            f"probability of {bound:.1%} at most, whatever its subject"
+            f"{share:.2%} of the records, if subjects are as frequent as in the passages; of one "
+            f"{'version of a record' if draws_again else 'record'} with a probability of {bound:.1%} at most, whatever "
+            f"its subject{admitted}"
         )
-    word = f"{plan.unit}s" if plan.unit != DrawnUnit.WORD else "words"
-    word = "different words" if plan.composition == Composition.DISTINCT else "words"
+    word = "different words" if plan.composition == Composition.DISTINCT else f"{plan.unit}s"
     shares = " and ".join(
         f"{share:.0%} of the records of {words} {word}" + " (the sample's median)" * (words == linkage.typical)
         for words, share in linkage.linked.items()

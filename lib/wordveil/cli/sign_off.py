@@ -14,6 +14,7 @@ import yaml
 from wordveil.cli import tables
 from wordveil.cli.pages import RELATIONS, describe_columns, describe_price, explain_exposure, list_recovered
 from wordveil.cli.plan_tables import linkage_fact, plan_facts
+from wordveil.privacy.events import Composition
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.layout import DRAWS, JOURNAL, PUBLIC
 from wordveil.release.rules import RULES, GateRules, Kind
@@ -32,7 +33,9 @@ _PROMISE = (
     *("mechanism", "fit to", "largest", "composition", "holds for"),
     *("epsilon of", "pure epsilon", "delta of", "table of"),
 )
-_COPIED = (Exposure.UNKNOWN_WORDS, Exposure.DIGITS)
+_COPIED = (Exposure.UNKNOWN_WORDS, Exposure.DIGITS, Exposure.CARRIER_PHRASES)
+_BY_TOKEN = (Composition.SEQUENCE, Composition.BAG, Composition.DISTINCT)
+"""Those by which one changed word costs the loss of one draw."""
 _OVER_LIMIT = {
     "quarantine": "The record is left out. An edit over a limit removes the version that was published.",
     "keep_last": "The version that was published last stays, marked as stale. A new record is left out.",
@@ -70,18 +73,19 @@ class Question(NamedTuple):
 
 def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None) -> str:
     """Render the page. ``guarantee``: that of one token, from the bundle; None if no bundle is built."""
-    facts, written = plan_facts(plan), _write_settings(config)
+    facts, written, is_shuffled = plan_facts(plan), _write_settings(config), config.output.shuffle is not None
     return render_page(
         "sign_off.html",
         title=f"Sign-off of {plan.release}",
         plan=plan,
         missing=_list_missing(plan, guarantee),
         is_release=config.output.format == "delta",
+        is_shuffled=is_shuffled,
         attacks=list_attacks(plan),
         recovered=list_recovered(plan.recovery),
         price=[*describe_price(plan), *_weigh(plan, guarantee)],
         promise={**_guarantee_facts(guarantee), **_select_promise(facts)},
-        columns=describe_columns(plan, config.source, is_shuffled=config.output.shuffle is not None),
+        columns=[*describe_columns(plan, config.source, is_shuffled=is_shuffled), *_list_added(config)],
         exposed=[(name, explain_exposure(name)) for name in plan.exposes],
         hidden=_list_hidden(plan, is_release=config.output.format == "delta"),
         budgets=config.budgets and _budget_facts(config.budgets, facts),
@@ -94,12 +98,21 @@ def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None)
         questions=list_questions(plan, config),
         identity={
             "mechanism fingerprint": plan.bundle or "no bundle yet",
-            "policy fingerprint": config.policy.fingerprint,
+            "policy fingerprint": config.record_settings("").policy_fingerprint,
             "rules": config.rules.digest,
             "settings digest": hashlib.sha256(written.encode()).hexdigest(),
         },
         settings=written,
     )
+
+
+def _list_added(config: Config) -> list[dict[str, str]]:
+    """List the published columns that the input does not have."""
+    added = {"privacy": ("struct", "added: what the record cost, and what it shows")}
+    if config.text_columns.symbols:
+        counted = "; where words are copied, it tells how many were drawn"
+        added["symbols"] = ("array<int>", f"added: the numbers of what was drawn{counted * config.policy.draws_words}")
+    return [{"name": name, "type": kind, "fate": fate} for name, (kind, fate) in added.items()]
 
 
 def _write_settings(config: Config) -> str:
@@ -152,14 +165,18 @@ def _weigh(plan: Plan, guarantee: WordGuarantee | None) -> list[str]:
 
     if guarantee is None or plan.epsilon_bound is None:
         return []
-    token = plan.unit if plan.unit != DrawnUnit.WORD else "word"
-    alone = show_share(bound_linkage(guarantee.pure, 2), 4)
-    hesitates = f"An attacker who hesitates between two originals of one {token}"
-    sentences = [f"{hesitates} is right with a probability of {alone} at most."]
-    if plan.tokens is not None and plan.tokens > 1:
+    alike = "" if plan.epsilon_pure is not None else ", which agree in all that is shown or copied,"
+    hesitates = "An attacker who hesitates between two originals of"
+    sentences = []
+    if plan.composition in _BY_TOKEN:
+        alone = show_share(bound_linkage(guarantee.pure, 2), 4)
+        sentences.append(f"{hesitates} one {plan.unit}{alike} is right with a probability of {alone} at most.")
+    if plan.tokens is not None and (plan.tokens > 1 or not sentences):
         bound = bound_linkage(plan.epsilon_bound, 2)
         nothing = ", which says nothing about records: see the attacks above" if bound > 0.99 else ""
-        sentences.append(f"For two originals of a whole record the bound is {show_share(bound, 4)}{nothing}.")
+        sentences.append(
+            f"{hesitates} a whole record{alike} is right with a probability of {show_share(bound, 4)} at most{nothing}."
+        )
     return sentences
 
 
@@ -183,6 +200,7 @@ def _guarantee_facts(guarantee: WordGuarantee | None) -> dict[str, str]:
         facts["slack of a token"] = f"{tables.number(guarantee.slack)} nats, for whole numbers"
     if guarantee.delta:
         facts["delta of a token"] = f"{guarantee.delta:.3g}"
+        facts["rounding"] = "its effect is not proved (`wordveil docs guarantees`, finite precision)"
     return facts
 
 
@@ -213,10 +231,12 @@ def _list_left_out(plan: Plan, config: Config) -> list[str]:
     if config.budgets is None:
         return lines
     shares = plan_facts(plan).get("left out by budgets")
+    has_authors = config.source.author is not None and {"author", "corpus"} & config.budgets.budget.limits.keys()
+    last = "the last records, by id, of authors with many" if has_authors else "later versions of a record"
     lines.append(
         f"Records left out, a figure of the private corpus: {shares}."
         if shares
-        else "Limits leave out the last records, by id, of authors with many. `--sample N` forecasts how many."
+        else f"Limits leave out {last}. `--sample N` forecasts how many records."
     )
     return lines
 
@@ -288,16 +308,20 @@ def list_limits(plan: Plan, config: Config) -> list[str]:
         else "Against anyone with the key, or on the machines of the job: they can test a guess at any text."
     ]
     if is_whole:
-        limits.append("The subject of most texts: it is kept, on purpose. Repeated versions show it nearly surely.")
+        again = "" if is_shuffled else " Repeated versions show it nearly surely."
+        limits.append(f"The subject of most texts: it is kept, on purpose.{again}")
+        if plan.tokens != 1:
+            limits.append(f"A whole record: the losses of its {plan.unit}s add up.")
         limits.append("A reader may take a public passage for the original. Say beside the release what it is.")
     else:
         limits.append(
             "A whole record: losses of its words add up, so that the drawn words together show which original it is."
         )
         limits.append("A word that is drawn often: each further draw is more evidence, and costs are added for each.")
-    if not is_shuffled:
-        names = ", ".join((config.source.id, *config.source.keep))
+    if names := ", ".join((*([] if is_shuffled else [config.source.id]), *config.source.keep)):
         limits.append(f"Columns that are published unchanged ({names}), and whatever they say about a text.")
+    if config.source.where:
+        limits.append(f"That this held for each published record: {config.source.where}.")
     if config.source.pseudonyms:
         limits.append("Pseudonyms show which records belong together. Their words add up for an attacker.")
     if plan.exposes:

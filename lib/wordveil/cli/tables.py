@@ -248,7 +248,7 @@ def price_plan(plan: Plan) -> str:
 
     mechanism = MECHANISMS[plan.mechanism]
     if mechanism.priced:
-        return f"{plan.epsilon:g} of {mechanism.priced}"
+        return f"{plan.epsilon:g} of {'a sentence' if plan.unit == DrawnUnit.SENTENCE else mechanism.priced}"
     return price_epsilon(plan.epsilon, plan.metric or ("discrete" if mechanism.is_pure else ""))
 
 

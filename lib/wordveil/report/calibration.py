@@ -84,7 +84,8 @@ def draw_lines(
         to_y = make_scale(up, ends[3], ends[2])
     lines = tuple(_draw_line(name, pairs, to_x, to_y, show) for name, pairs in points_of.items())
     said = "; ".join(f"{line.name}: {', '.join(spot.text for spot in line.spots)}" for line in lines)
-    ticks = tuple(Tick(round(to_y(value), 1), show(value)) for value in up)
+    # Of marks that show alike, such as those too small for digits, the lowest.
+    ticks = tuple({show(value): Tick(round(to_y(value), 1), show(value)) for value in up}.values())
     return CurvePanel(title, f"{title}. {said}.", *ends, _name_epsilons(epsilons, to_x), ticks, lines)
 
 

@@ -197,7 +197,7 @@ def test_a_page_of_whole_texts_is_not_about_words():
     text = read_text(PAGES["plan of whole texts"]())
     for words in (
         "finds the right one for 0.81% of the records",
-        "of one record with a probability of 3.9% at most",
+        "of one version of a record with a probability of 3.9% at most",
         "replaced by a public passage for each text",
         "A record of 1 text costs at most epsilon 6",
         "after 20 draws of a subject",

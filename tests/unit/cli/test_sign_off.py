@@ -109,7 +109,10 @@ def test_sign_off_of_passages_is_about_subjects():
         "0.5 for each record at delta 1e-08: in each group of kept columns, 2,000 rows",
         "ticket_id string not published",
         "public kept columns, sanitised texts",
-        "No budgets: nothing limits",
+        "No budgets: each record is drawn and published once",
+        "Columns that are published unchanged (product)",
+        "Whoever has it can test a guess",
+        "symbols array&lt;int&gt; added: the numbers of what was drawn Shown",
         "audited These audits passed",
         "the environment variable KEY_OF_RELEASE",
         "The subject of most texts: it is kept, on purpose",
@@ -117,7 +120,8 @@ def test_sign_off_of_passages_is_about_subjects():
         "Have you read the list that wordveil build prints?",
     ):
         assert words in text, words
-    assert "published unchanged (ticket_id" not in text
+    for words in ("published unchanged (ticket_id", "version of a record", "Repeated versions"):
+        assert words not in text
     assert "rules nothing out" not in text
 
 
@@ -144,7 +148,58 @@ def test_sign_off_of_noise_in_a_job_names_delta_and_copied_words():
         "pass on a table of output.public_only",
     ):
         assert words in text, words
-    assert "For two originals of a whole record" not in text
+    assert "rounding its effect is not proved" in text
+    assert "originals of one word, which agree in all that is shown or copied, is right" in text
+    assert "originals of a whole record" not in text
+
+
+def test_sign_off_bounds_versions_of_a_text_together():
+    config = make_config(mechanism=SUBJECTS, text={"profile": "passages"}, budgets={**BUDGETS, "record": 12})
+    text = read_page(config, WHOLE, TEXT)
+    assert "of one version of a record with a probability of 3.9% at most" in text
+    assert "of all versions that budgets admit of it together with 94.2% at most" in text
+    sentences = replace(WHOLE, unit="sentence", tokens=None, epsilon_pure=None, linkage=LINKED.linkage)
+    text = read_page(config, sentences, TEXT)
+    for words in ("97% of the records of 5 sentences", "epsilon 6 of a sentence", "losses of its sentences add up"):
+        assert words in text, words
+
+
+def test_sign_off_weighs_words_only_if_they_are_drawn_apart():
+    for composition in ("text", "corpus", "sampled"):
+        text = read_page(make_config(), replace(PLAN, composition=composition), WORD)
+        assert "originals of one word" not in text
+        assert "originals of a whole record is right" in text
+    assert "originals of one word is right" in read_page(make_config(), PLAN, WORD)
+
+
+def test_sign_off_names_condition_and_an_id_that_is_also_the_author():
+    config = make_config(source={**SOURCE, "id": "agent", "where": "product IS NOT NULL"})
+    columns = {"agent": "string", "body": "string", "product": "string"}
+    text = read_page(config, replace(PLAN, columns=columns), WORD)
+    assert "agent string published unchanged" in text
+    assert "That this held for each published record: product IS NOT NULL." in text
+
+
+def test_sign_off_of_several_columns_has_the_policy_of_a_run():
+    config = make_config(source={**SOURCE, "text": ["subject", "body"]})
+    plan = replace(PLAN, columns={**PLAN.columns, "subject": "string"})
+    assert f"policy fingerprint {config.record_settings('').policy_fingerprint}" in read_page(config, plan, WORD)
+
+
+def test_sign_off_of_carrier_phrases_warns_of_reading():
+    plan = replace(PLAN, exposes=("carrier_phrases",))
+    assert list_attacks(plan)[0].name == "Reading what is copied"
+
+
+def test_sign_off_of_a_shuffled_job_says_its_key_is_thrown_away():
+    config = make_job(
+        mechanism=SUBJECTS,
+        text={"profile": "passages", "refused": "empty"},
+        output={"path": "out", "shuffle": {"epsilon": 0.5, "delta": 1e-8}, "public_only": True},
+    )
+    text = read_page(config, replace(WHOLE, output_format="parquet"), TEXT)
+    assert "a job draws each time with a new key, which is thrown away" in text
+    assert "test a guess" not in text
 
 
 def test_sign_off_of_a_generator_keeps_weights_secret(monkeypatch: pytest.MonkeyPatch):
@@ -167,7 +222,9 @@ def test_sign_off_with_a_sample_says_who_is_left_out():
 def test_sign_off_without_authors_says_nothing_adds_up():
     config = make_config(source={**SOURCE, "author": None}, budgets={**BUDGETS, "author": None, "record": 600})
     plan = replace(LINKED, columns={"ticket_id": "string", "body": "string", "product": "string"})
-    assert "nothing adds up what one" in read_page(config, plan, WORD)
+    text = read_page(config, plan, WORD)
+    assert "nothing adds up what one" in text
+    assert "Limits leave out later versions of a record." in text
 
 
 def test_sign_off_escapes_what_it_is_given():
