@@ -111,7 +111,7 @@ def _list_facts(found: Analysis, shown: int, output: str) -> dict[str, str]:
     for row in found.totals[:shown]:
         words = " ".join(row["keywords"].split()[:5]) or "no known word"
         interval = f"{row['low']:,.0f} to {row['high']:,.0f}"
-        facts[f"{row['rank']}"] = f"{max(row['estimate'], 0):,.0f} {found.unit} ({interval}): {words}"
+        facts[f"{row['rank']}"] = f"{max(row['estimate'], 0):,.0f} {found.unit} (95%: {interval}): {words}"
     for name, rows, marked in (
         ("changes", found.trends, "more_than_noise"),
         ("pairs", found.pairs, "more_than_chance"),

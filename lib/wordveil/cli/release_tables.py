@@ -55,6 +55,8 @@ def describe_skipped(error: EmptyInputError) -> Result:
 def print_report(report: RunReport, *, is_release: bool = False) -> None:
     """Print the short table at the end of a run. ``is_release``: the run updated an incremental release."""
     notes = report.notes if is_release else (*report.notes, SHUFFLED_NOTE if report.table else ALONE_NOTE)
+    if (count := sum(report.quarantined.values())) > report.records * _MANY_REFUSED:
+        notes = (f"{count / report.records:.0%} of the records are refused: do input.id and input.text fit?", *notes)
     print_table(f"Release {report.release}", report_facts(report, is_release=is_release), notes)
 
 
@@ -135,7 +137,9 @@ def night_facts(made: Night) -> dict[str, str]:
     """Make the rows of a night's counts: records, refused, withdrawn, published."""
     report, publication = made.report, made.publication
     assert report is not None
-    nothing = "nothing: the gate did not pass" if made.decision else "nothing yet"
+    nothing = "nothing yet"
+    if made.decision:
+        nothing = "nothing: the gate did not pass" if not made.decision.result.passed else f"{nothing}; the gate passed"
     return {
         "records": f"{report.records:,} read; {CHANGES[report.changes]}",
         "refused": show_reasons({**report.quarantined, **report.refused}),
@@ -197,6 +201,7 @@ def _advise(decision: GateDecision) -> str:
     return advice
 
 
+_MANY_REFUSED = 0.2
 _KEY_NOTE = "send readers the public key separately from the table."
 
 

@@ -176,6 +176,7 @@ def test_a_night_without_publication_ends_after_a_passed_gate(steps: Steps, conf
     found = json.loads(out)
     assert (found["gate"]["passed"], found["publish"]) == (True, None)
     assert steps.given["skip_empty"] is False
+    assert "nothing yet; the gate passed" in run("release", "night", "-c", config, *DAY, "--no-publish")[1]
 
 
 def test_a_night_without_a_record_does_nothing_if_asked(steps: Steps, config: Path, run: Command, tmp_path: Path):

@@ -14,7 +14,7 @@ from wordveil.assembly.run_report import RunReport
 from wordveil.cli.ledger import plain_row, print_costs
 from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
-from wordveil.cli.release_tables import release_facts, report_facts
+from wordveil.cli.release_tables import print_report, release_facts, report_facts
 from wordveil.cli.tables import show_time
 from wordveil.errors import ConfigError
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
@@ -192,6 +192,14 @@ def test_show_tells_what_is_still_there():
     assert left_out == "790 (790 over_author_budget). Counts of the table lack records of frequent authors"
     everyone = facts(published={**published, "refused": {"over_record_budget": 1}})
     assert "authors" not in release_facts(everyone)["left out by budgets"]
+
+
+def test_a_run_that_refused_many_asks_whether_its_columns_fit(capsys: pytest.CaptureFixture[str]):
+    print_report(make_run_report(records=400, released=15, quarantined={"duplicate_id": 385}))
+    shown = "".join(capsys.readouterr())
+    assert "96% of the records are refused: do input.id and input.text fit?" in " ".join(shown.split())
+    print_report(make_run_report(records=400, released=390, quarantined={"null_text": 10}))
+    assert "are refused" not in "".join(capsys.readouterr())
 
 
 def test_poorly_covered_records_are_shown_where_there_are_any():
