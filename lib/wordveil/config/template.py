@@ -67,7 +67,7 @@ def draft_config(
         f"  #   {_scalar(column)} {types[column]}" for column in guess.not_kept if column not in (guess.id, guess.text)
     ]
     chosen = _PASSAGES_TEXT if is_whole else _TEXT
-    parts = _release_parts(path, guess, chosen, has_feed=has_feed) if is_release else _job_parts(path, kind)
+    parts = _release_parts(path, guess, chosen, has_feed=has_feed) if is_release else _job_parts(path, kind, chosen)
     policy = _PASSAGES_POLICY if is_whole else _WORDS_POLICY
     return _TEMPLATE.format(
         mechanism=_PASSAGES if is_whole else _WORDS,
@@ -102,12 +102,14 @@ def _beside(path: str, ending: str) -> str:
     return _scalar(f"{above}{slash}{name.replace(':', '-')}-{ending}")
 
 
-def _job_parts(path: str, kind: str) -> dict[str, str]:
+def _job_parts(path: str, kind: str, text: TextSection) -> dict[str, str]:
     """Collect the parts of a draft of one job that a draft of a release lacks."""
+    symbols = _SYMBOLS if TextPolicy(**text.policy_settings()).draws_words else ""
     return {
         "steps": _JOB_STEPS,
         "changes": _SUGGESTION if kind == "delta" else "",
-        "output": f"  path: {_beside(path, 'sanitised')}\n{_PUBLIC_ONLY}",
+        "gated": "",
+        "output": f"  path: {_beside(path, 'sanitised')}\n{_PUBLIC_ONLY}{symbols}",
         "rest": "",
     }
 
@@ -121,7 +123,7 @@ def _release_parts(path: str, guess: Guess, text: TextSection, *, has_feed: bool
     above, slash, _ = path.rstrip("/").rpartition("/")
     policy = TextPolicy(**text.policy_settings())
     if policy.draws_words:
-        output += "  symbols: true   # the numbers of drawn clusters: `wordveil analytics` estimates counts from them\n"
+        output += _SYMBOLS
     kept = ["kept_changed", *map(column_exposure, guess.keep)] if guess.keep else []
     shown = [*policy.exposes, "edited", "withdrawn", *kept]
     where = ""
@@ -130,6 +132,7 @@ def _release_parts(path: str, guess: Guess, text: TextSection, *, has_feed: bool
         where = _SLICED.format(where=_scalar(f"{column} = :{SLICE}"))
     return {
         "steps": _RELEASE_STEPS,
+        "gated": ", and name each in gate.exposes",
         "changes": (_FEED if has_feed else _SCAN) + _WHOLE + where,
         "output": output,
         "rest": _RELEASE_REST.format(
@@ -219,6 +222,9 @@ _PUBLIC_ONLY = """\
   # what may be passed on:
   # public_only: true
 """
+_SYMBOLS = """\
+  symbols: true   # the numbers of drawn clusters: `wordveil analytics` estimates counts from them
+"""
 _RELEASE_STEPS = """\
 # An incremental release: each night draws what is new or has changed (`wordveil release --help`). First run
 # `wordveil build` and `wordveil plan`; then every night `wordveil release night`, which sanitises, asks the gate and
@@ -269,6 +275,7 @@ budgets:
 gate:
   exposes: [{exposes}]
   min_records: 1   # better what a night has at least
+  # audited: [bundle]   # once `wordveil audit bundle` has passed
   max_empty_rate: 0.01
   max_refused_rate: 0.05   # of the records that a night reads, the share that budgets leave out
   # These two read original texts. What is published then also exposes gate: add it to exposes.
@@ -350,7 +357,7 @@ input:
   {author}
   # Published unchanged beside the text. {partitions}
   keep: [{keep}]
-  # Not kept, and therefore not in the output. Add to keep only what may be published:
+  # Not kept, and therefore not in the output. Add to keep only what may be published{gated}:
 {left}
 
 {mechanism}bundle_store: bundles     # where `wordveil build` puts what the job draws with
