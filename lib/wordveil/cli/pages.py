@@ -215,7 +215,10 @@ def describe_price(plan: Plan) -> list[str]:
         f"factor of e^{bound}."
     )
     if plan.tokens is None:
-        sentences.append(f"The length is public, so a record costs this for each {token} that is drawn.")
+        hundred = tables.number(100 * plan.epsilon_bound)
+        sentences.append(
+            f"The length is public, so a record costs this for each {token} that is drawn: 100 cost {hundred}."
+        )
     if plan.epsilon_pure is None:
         sentences.append(_UNBOUNDED)
     if plan.delta:

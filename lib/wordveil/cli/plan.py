@@ -145,7 +145,8 @@ def plan(
         from wordveil.cli.sign_off import render_sign_off
 
         bundle = None if planned.bundle is None else find()
-        save_page(signed, render_sign_off(config, planned, bundle.guarantee if bundle else None), "--sign-off")
+        page = render_sign_off(config, planned, *((bundle.guarantee, bundle.topics) if bundle else (None, None)))
+        save_page(signed, page, "--sign-off")
         print_note(f"{signed}: {_SIGN_NOTE if bundle else _UNSIGNED_NOTE}")
     return Result(document, partial(print_plan, planned, preview, sentence, apart, comparison))
 

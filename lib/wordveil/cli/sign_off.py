@@ -15,16 +15,18 @@ from wordveil.cli import tables
 from wordveil.cli.pages import RELATIONS, describe_columns, describe_price, explain_exposure, list_recovered
 from wordveil.cli.plan_tables import linkage_fact, plan_facts
 from wordveil.privacy.events import Composition
+from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.layout import DRAWS, JOURNAL, PUBLIC
 from wordveil.release.rules import RULES, GateRules, Kind
 from wordveil.report.templates import render_page
-from wordveil.report.values import show_share
+from wordveil.report.values import show_recovered, show_share
 from wordveil.text.choices import DrawnUnit
 
 if TYPE_CHECKING:
     from wordveil.config.load import Config
     from wordveil.config.schema import BudgetsSection
+    from wordveil.mechanisms.base import Topics
     from wordveil.privacy.guarantees import WordGuarantee
     from wordveil.spark.plan.plan import Plan
 
@@ -71,14 +73,19 @@ class Question(NamedTuple):
     text: str
 
 
-def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None) -> str:
-    """Render the page. ``guarantee``: that of one token, from the bundle; None if no bundle is built."""
+def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None, topics: Topics | None = None) -> str:
+    """Render the page.
+
+    ``guarantee``: that of one token, from the bundle; None if no bundle is built. ``topics``: the bundle's, if any.
+    """
     facts, written, is_shuffled = plan_facts(plan), _write_settings(config), config.output.shuffle is not None
     return render_page(
         "sign_off.html",
         title=f"Sign-off of {plan.release}",
         plan=plan,
         missing=_list_missing(plan, guarantee),
+        is_internal=config.output.format != "delta" and not config.output.public_only,
+        subjects=_list_subjects(topics),
         is_release=config.output.format == "delta",
         is_shuffled=is_shuffled,
         attacks=list_attacks(plan),
@@ -104,6 +111,18 @@ def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None)
         },
         settings=written,
     )
+
+
+def _list_subjects(topics: Topics | None) -> list[dict[str, str]]:
+    """List all subjects, the most frequent in the public passages first."""
+    if topics is None:
+        return []
+    shares = topics.shares.tolist()
+    rows = zip(shares, topics.keywords.to_pylist(), topics.passages.to_pylist(), strict=True)
+    return [
+        {"share": show_share(share), "keywords": keywords, "passage": passage}
+        for share, keywords, passage in sorted(rows, key=lambda row: -row[0])
+    ]
 
 
 def _list_added(config: Config) -> list[dict[str, str]]:
@@ -137,6 +156,7 @@ def list_attacks(plan: Plan) -> list[Attack]:
     """List known attacks on the output, the worst first; the words or subjects recovered have bars of their own."""
     from wordveil.evaluation.linkage import CANDIDATES, bound_linkage  # it loads SciPy
 
+    found = plan.recovery if plan.unit != DrawnUnit.WORD else None
     copied = [explain_exposure(name) for name in _COPIED if name in plan.exposes]
     linked = [_capitalise(linkage_fact(plan))]
     if plan.bundle and plan.epsilon_pure is None:
@@ -151,8 +171,21 @@ def list_attacks(plan: Plan) -> list[Attack]:
     reading = "No attack is needed: names, codes and numbers among them stand in the output as they were written."
     return [
         *[Attack("Reading what is copied", " ".join([*copied, reading]))] * bool(copied),
+        *([_read_subjects(Recovery.from_dict(found))] if found else []),
         Attack(f"Linking a {'row' if plan.table else 'record'} to its original", ". ".join(linked) + "."),
     ]
+
+
+def _read_subjects(recovery: Recovery) -> Attack:
+    """Describe what anyone reads off a table of passages; it succeeds far more often than linking."""
+    prior = recovery.frequency
+    first, last = prior.after[0], prior.after[-1]
+    return Attack(
+        "Reading the subject",
+        f"Anyone who reads the table names the subject of {show_recovered(first)} of the texts "
+        f"({show_share(prior.before)} without it), and of {show_recovered(last)} after {last.draws} versions. "
+        "Section 9 lists the subjects.",
+    )
 
 
 def _capitalise(sentence: str) -> str:
@@ -343,7 +376,9 @@ def list_questions(plan: Plan, config: Config) -> list[Question]:
     files = ", ".join(f"{setting} {name}" for setting, name in config.mechanism.names.items())
     columns: Sequence[str] = (*([] if config.output.shuffle else [config.source.id]), *config.source.kept_names)
     questions = [
-        Question("Attackers", "Who has the originals, or could get them? Is the first attack acceptable against them?"),
+        Question(
+            "Attackers", "Who has the originals, or could get them? Is each attack of section 1 acceptable from them?"
+        ),
         Question(
             "Measurement",
             "Which share of records and authors did `wordveil evaluate` find on this corpus? Attach its report.",
@@ -359,9 +394,7 @@ def list_questions(plan: Plan, config: Config) -> list[Question]:
         )
         questions.append(Question("Columns", each))
     if plan.unit != DrawnUnit.WORD:
-        questions.append(
-            Question("Subjects", "Have you read the list that `wordveil build` prints? Is one too telling?")
-        )
+        questions.append(Question("Subjects", "Have you read the list in section 9? Is one too telling?"))
     if config.ledger is None:
         questions.append(Question("Other outputs", "Which others exist of these records? Who adds up their costs?"))
     else:
