@@ -63,6 +63,8 @@ def test_analyse_words_of_a_job_gives_the_estimators_figures(spark: Any, workspa
         group = sorted((row for row in found if row["day"] == day), key=lambda row: row["symbol"])
         assert [row["low"] for row in group] == pytest.approx(expected.low[0].tolist())
         assert [row["share"] for row in group] == pytest.approx((expected.counts[0] / own.sum()).tolist())
+    least = min(row["draws"] for row in found)
+    assert (analysis.least_draws, analysis.least_count) == (least, estimator.find_least_count(least))
     trends = read_delta(tmp_path / "found" / "trends")
     assert {(row["day_before"], row["day"]) for row in trends} == {("d0", "d1")}
     assert len(trends) == 7

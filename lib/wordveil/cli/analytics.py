@@ -92,6 +92,11 @@ def analytics(
 
         columns = [*dict.fromkeys([*groups, *([over] if over else ())])]
         notes = [f"Left out by budgets: {fact}." for fact in left_out_facts(found.refused).values()]
+        if found.least_count:
+            notes.append(
+                f"The smallest group has {found.least_draws:,} {found.unit}, of which {found.least_count:,} or more "
+                "usually stand out from none. Four times as many halve the interval of a share."
+            )
         page = render_estimates(
             table, found.public_version, found.unit, columns, over, found.estimates, found.trends, found.pairs, notes
         )
@@ -108,6 +113,10 @@ def _list_facts(found: Analysis, shown: int, output: str) -> dict[str, str]:
         return {**facts, "written words": f"{found.drawn:,}, {biased}", "written to": output}
     draws = found.totals[0]["draws"] if found.totals else 0
     facts["draws"] = f"{draws:,} {found.unit}"
+    if found.least_count:
+        facts["stands out"] = (
+            f"from {found.least_count:,} on, of {found.least_draws:,} {found.unit} of the smallest group"
+        )
     for row in found.totals[:shown]:
         words = " ".join(row["keywords"].split()[:5]) or "no known word"
         interval = f"{row['low']:,.0f} to {row['high']:,.0f}"

@@ -40,7 +40,8 @@ class Analysis:
     ``unit``: words or texts; None without symbols. ``records``: rows. ``totals``: rows of estimates over all groups,
     the most frequent first. ``estimates``, ``trends``, ``pairs``: rows of the tables. ``drawn``: different words of the
     table of written words. ``refused``: the number of records that budgets keep out of the table, by reason, as the
-    manifest beside it says; None if it says nothing of budgets.
+    manifest beside it says; None if it says nothing of budgets. ``least_count``: the count from which a usual symbol
+    stands out from none in the smallest group, which has ``least_draws``; both 0 without draws.
     """
 
     table: str
@@ -54,6 +55,8 @@ class Analysis:
     pairs: tuple[Row, ...] = ()
     drawn: int = 0
     refused: dict[str, int] | None = None
+    least_draws: int = 0
+    least_count: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: totals, and of trends and pairs those that are more than noise."""
@@ -141,10 +144,13 @@ def analyse(
             _replace(made, f"{output}/{name}")
         records = rows.count()
     totals = counts.sum_up().estimate() if counts.groups else []
+    draws = min((row["draws"] for row in estimates), default=0)
     return Analysis(
         *(table, chosen, output, meanings.unit, records),
         *(tuple(totals), tuple(estimates), tuple(trends), tuple(found)),
         refused=refused,
+        least_draws=draws,
+        least_count=meanings.estimator.find_least_count(draws) if draws else 0,
     )
 
 
