@@ -60,8 +60,9 @@ def draft_config(
 
     It loads once the settings of :meth:`Guess.to_fill` are filled in.
     """
-    name = table_name(path)
-    release = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:128] or "corpus"
+    # Each way has outputs of its own, so that both can be tried on one table.
+    way = "-passages" if is_whole else ""
+    release = (re.sub(r"[^A-Za-z0-9._-]+", "-", table_name(path)).strip("-._")[:119] or "corpus") + way
     types = {column.name: column.type for column in columns}
     left = [
         f"  #   {_scalar(column)} {types[column]}" for column in guess.not_kept if column not in (guess.id, guess.text)
@@ -109,19 +110,20 @@ def _job_parts(path: str, kind: str, text: TextSection) -> dict[str, str]:
         "steps": _JOB_STEPS,
         "changes": _SUGGESTION if kind == "delta" else "",
         "gated": "",
-        "output": f"  path: {_beside(path, 'sanitised')}\n{_PUBLIC_ONLY}{symbols}",
+        "output": f"  path: {_beside(path, 'sanitised' if symbols else 'passages')}\n{_PUBLIC_ONLY}{symbols}",
         "rest": "",
     }
 
 
 def _release_parts(path: str, guess: Guess, text: TextSection, *, has_feed: bool) -> dict[str, str]:
     """Collect the parts of a draft of a release that a draft of one job lacks."""
+    policy = TextPolicy(**text.policy_settings())
+    way = "" if policy.draws_words else "passages-"
     output = (
-        f"  path: {_beside(path, 'release')}   # draws, journal, manifests: internal, as secret as the ids\n"
-        f"  format: delta\n  public: {_beside(path, 'public')}   # what readers may see, with its signed manifest\n"
+        f"  path: {_beside(path, f'{way}release')}   # draws, journal, manifests: internal, as secret as the ids\n"
+        f"  format: delta\n  public: {_beside(path, f'{way}public')}   # what readers may see, with a signed manifest\n"
     )
     above, slash, _ = path.rstrip("/").rpartition("/")
-    policy = TextPolicy(**text.policy_settings())
     if policy.draws_words:
         output += _SYMBOLS
     kept = ["kept_changed", *map(column_exposure, guess.keep)] if guess.keep else []

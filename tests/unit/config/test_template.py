@@ -204,6 +204,17 @@ def test_a_draft_of_passages_draws_whole_texts():
     assert {*release.gate.exposes} == {"presence", "edited", "withdrawn", "kept_changed", "column:ds"}
 
 
+def test_drafts_of_both_ways_share_no_output():
+    words, passages = (parse_config(filled(draft(is_whole=whole)), "draft") for whole in (False, True))
+    assert words.output.path.endswith("/t-sanitised")
+    assert passages.output.path.endswith("/t-passages")
+    assert (words.release, passages.release) == ("t", "t-passages"), "they are charged as two"
+    by_word, by_text = (release_of("id:bigint", "body:string", is_whole=whole)[1] for whole in (False, True))
+    assert by_word.release != by_text.release
+    assert not {by_word.output.path, by_word.output.public} & {by_text.output.path, by_text.output.public}
+    assert by_word.ledger == by_text.ledger
+
+
 def test_shipped_configurations_read_the_slice_the_dag_names():
     for name in ("release.yaml", "nightly.yaml"):
         raw = yaml.safe_load((ROOT / "conf" / name).read_text("utf-8"))
