@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,10 @@ def show_number(value: float | None) -> str:
         return f"{value:,.0f}"
     if size >= 10:
         return f"{value:.1f}"
-    return f"{value:.2g}" if 0 < size < 0.001 else f"{value:.3f}"
+    if 0 < size < 0.001:
+        rounded = f"{value:.2g}"
+        return f"{Decimal(rounded):f}" if size >= _LEAST_SHARE else rounded
+    return f"{value:.3f}"
 
 
 def show_recovered(recovered: Recovered) -> str:

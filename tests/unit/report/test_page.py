@@ -12,6 +12,7 @@ from support.pages import ESCAPED, EVIL, Elements, check_alone, read_text
 from wordveil.cli.evaluation_tables import print_scores
 from wordveil.report.compare import compare_evaluations, render_comparison
 from wordveil.report.page import describe_evaluation, draw_heatmap, draw_scores, render_evaluation, write_headline
+from wordveil.report.values import show_number
 from wordveil.scores.evaluation import Confusion, Evaluation, TextExample
 from wordveil.scores.score import Group, Score
 
@@ -29,6 +30,14 @@ PAGES = {
 
 def read(evaluation: Evaluation) -> str:
     return read_text(render_evaluation(evaluation))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5, "0.500"), (2.34e-4, "0.00023"), (1e-5, "0.00001"), (-1e-5, "-0.00001"), (1e-6, "0.000001"), (1e-7, "1e-07")],
+)
+def test_show_number_writes_decimals_down_to_a_millionth(value, text):
+    assert show_number(value) == text
 
 
 @pytest.mark.parametrize("name", PAGES)
