@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ TREE = {"name": "tree", "epsilon": 5.0, "clusters": [6], "least": 2}
 def corpus(count: int) -> pa.Table:
     rng = np.random.default_rng(1)
     texts = [" ".join(rng.choice(WORDS, rng.integers(0, 12))) for _ in range(count)]
-    day = [f"d{number % 2}" if number % 7 else None for number in range(count)]
+    day = [f"2026-11-{number % 2 + 1:02}" if number % 7 else None for number in range(count)]
     return pa.table({"id": [str(number) for number in range(count)], "body": texts, "day": pa.array(day)})
 
 
@@ -55,9 +56,9 @@ def test_analyse_words_of_a_job_gives_the_estimators_figures(spark: Any, workspa
     assert [row["rank"] for row in analysis.totals] == [1, 2, 3, 4, 5, 6, 7]
     found = read_delta(tmp_path / "found" / "terms")
     days = {row["day"] for row in found}
-    assert days == {"d0", "d1", None}
+    assert days == {date(2026, 11, 1), date(2026, 11, 2), None}
     for day in days:
-        part = [symbols for row, symbols in zip(rows, drawn, strict=True) if row["day"] == day]
+        part = [symbols for row, symbols in zip(rows, drawn, strict=True) if str(row["day"]) == str(day)]
         own = np.bincount(np.concatenate(part), minlength=law.size)[None, :]
         expected = estimator.estimate(own)
         group = sorted((row for row in found if row["day"] == day), key=lambda row: row["symbol"])
@@ -66,7 +67,7 @@ def test_analyse_words_of_a_job_gives_the_estimators_figures(spark: Any, workspa
     least = min(row["draws"] for row in found)
     assert (analysis.least_draws, analysis.least_count) == (least, estimator.find_least_count(least))
     trends = read_delta(tmp_path / "found" / "trends")
-    assert {(row["day_before"], row["day"]) for row in trends} == {("d0", "d1")}
+    assert {(row["day_before"], row["day"]) for row in trends} == {(date(2026, 11, 1), date(2026, 11, 2))}
     assert len(trends) == 7
     offsets = np.arange(401) * 24
     pads = np.array([symbols.count(6) for symbols in drawn])
@@ -78,6 +79,14 @@ def test_analyse_words_of_a_job_gives_the_estimators_figures(spark: Any, workspa
     assert sorted(row["together"] for row in pairs) == pytest.approx(sorted(together.tolist()))
     assert sorted(row["low"] for row in pairs) == pytest.approx(sorted(changes.low.tolist()))
 
+    weekly = analyse(spark, str(out), str(tmp_path / "found"), over="day", every="week", pairs=0)
+    assert sorted(row["draws"] for row in weekly.estimates) == sorted(row["draws"] for row in analysis.estimates)
+    steps = {(row["day_before"], row["day"]) for row in read_delta(tmp_path / "found" / "trends")}
+    assert steps == {(date(2026, 10, 26), date(2026, 11, 2))}, "each named by its Monday"
+    monthly = analyse(spark, str(out), str(tmp_path / "found"), over="day", every="month", pairs=0)
+    assert {row["day"] for row in monthly.estimates} == {date(2026, 11, 1), None}
+    with pytest.raises(InputError, match=r"--every = week: the column id has values that are no dates"):
+        analyse(spark, str(out), str(tmp_path / "found"), over="id", every="week")
     with pytest.raises(InputError, match=r"--version = 3: .* is no Delta table"):
         analyse(spark, str(out), str(tmp_path / "found"), version=3)
     (out / MANIFEST).unlink()

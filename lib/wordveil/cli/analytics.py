@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +12,19 @@ from wordveil.cli.options import JarsOption, absolute_path, prepare_plain_sessio
 from wordveil.cli.output import print_table, show_status
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.cli.tables import left_out_facts
+from wordveil.errors import usage_error
 
 if TYPE_CHECKING:
     from wordveil.spark.analytics.analysis import Analysis
+
+
+class Period(StrEnum):
+    """Periods whose counts are compared."""
+
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
 
 
 @command(report=True, html=True)
@@ -53,6 +64,10 @@ def analytics(
             "--over", metavar="COLUMN", help="Also compare the groups of each value of this kept column with the next."
         ),
     ] = None,
+    every: Annotated[
+        Period | None,
+        Option("--every", help="With --over: the column has dates, and these periods of them are compared."),
+    ] = None,
     pairs: Annotated[
         int,
         Option("--pairs", min=0, max=200, metavar="N", help="Count pairs of the N most frequent symbols; 0: no pairs."),
@@ -64,12 +79,14 @@ def analytics(
     Needs neither a key nor a configuration: what was drawn is in the column `symbols`, and its law is public. Verify
     the table first. A table without symbols has its written words counted, which are biased.
 
-    Example: `wordveil analytics --table published/reviews --by product --over week --output analytics`
+    Example: `wordveil analytics --table published/reviews --over day --every week --output analytics`
     """
     from wordveil.spark.analytics.analysis import analyse
     from wordveil.text.stop_words import load_stop_words
 
     groups = by.split(",") if by else []
+    if every and not over:
+        raise usage_error("--every", every, "needs --over COLUMN, a kept column of dates.")
     with show_status() as progress:
         progress("starting Spark")
         spark = prepare_plain_session(jars)()
@@ -81,6 +98,7 @@ def analytics(
             text=text,
             by=groups,
             over=over,
+            every=every,
             pairs=pairs,
             min_documents=min_documents,
             stop_words=load_stop_words("english"),

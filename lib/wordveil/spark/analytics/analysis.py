@@ -80,6 +80,7 @@ def analyse(
     text: str = "text",
     by: Sequence[str] = (),
     over: str | None = None,
+    every: str | None = None,
     pairs: int = 30,
     min_documents: int = 2,
     stop_words: Sequence[str] = (),
@@ -89,7 +90,8 @@ def analyse(
     """Estimate how often texts had each symbol, and write the estimates as Delta tables.
 
     ``version``: of a Delta table, by default the latest. ``by``: kept columns in whose groups symbols are counted.
-    ``over``: a kept column, such as a week, between whose values in order they are compared. ``pairs``: the number of
+    ``over``: a kept column, such as a week, between whose values in order they are compared. ``every``: that column has
+    dates, and these periods of them are compared, each named by its first day. ``pairs``: the number of
     frequent symbols whose pairs in one text are counted, without those of ``stop_words``. Without symbols, the written
     words are counted as they came out: those of the column ``text``, in ``min_documents`` texts, that are no
     stop-words. ``page``: symbols are required. Each table is replaced in one commit.
@@ -117,6 +119,8 @@ def analyse(
     if meanings is None and text not in rows.columns:
         raise InputError(f"--text = {text}: the table has no such column. It has: {', '.join(rows.columns)}.")
     with job_errors("the earlier tables are unchanged"):
+        if over and every:
+            rows = _join_days(rows, over, every)
         refused = _find_refused(spark, table)
         if meanings is None:
             progress("counting written words")
@@ -172,6 +176,14 @@ def _read(spark: SparkSession, table: str, version: int | None) -> tuple[DataFra
     with input_errors("--table", table, "published Delta table, or Parquet output of a job"):
         rows = spark.read.parquet(table)
     return rows.where("status = 'released'") if "status" in rows.columns else rows, None
+
+
+def _join_days(rows: DataFrame, name: str, period: str) -> DataFrame:
+    """Replace the dates of a column by the first days of their periods. Raises :class:`InputError` for another value."""
+    day = F.expr(f"try_cast(string(`{name}`) AS date)")
+    if not rows.where(column(name).isNotNull() & day.isNull()).isEmpty():
+        raise InputError(f"--every = {period}: the column {name} has values that are no dates. Remove it.")
+    return rows.withColumn(name, F.trunc(day, period))
 
 
 def _find_refused(spark: SparkSession, table: str) -> dict[str, int] | None:
