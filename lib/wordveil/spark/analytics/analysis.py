@@ -101,13 +101,7 @@ def analyse(
     _check_output(table, output)
     rows, chosen = _read(spark, table, version)
     groups = tuple(dict.fromkeys([*by, *([over] if over else ())]))
-    if unknown := [name for name in groups if name not in rows.columns or name in (text, SYMBOLS, "privacy")]:
-        option = "--over" if unknown[0] == over else "--by"
-        raise InputError(
-            f"{option} = {unknown[0]}: the table has no such kept column. It has: {', '.join(rows.columns)}."
-        )
-    if clashes := SymbolCounts.find_clashes(groups, over):
-        raise InputError(f"--by = {clashes[0]}: cannot be a column of the tables of estimates. Name another.")
+    _check_groups(groups, over, [name for name in rows.columns if name not in (text, SYMBOLS, "privacy")])
     meanings = Meanings.read(spark, table) if SYMBOLS in rows.columns else None
     if groups and meanings is None:
         raise InputError(
@@ -158,6 +152,14 @@ def analyse(
     )
 
 
+def _check_groups(groups: Sequence[str], over: str | None, columns: Sequence[str]) -> None:
+    if unknown := [name for name in groups if name not in columns]:
+        option = "--over" if unknown[0] == over else "--by"
+        raise InputError(f"{option} = {unknown[0]}: the table has no such kept column. It has: {', '.join(columns)}.")
+    if clashes := SymbolCounts.find_clashes(groups, over):
+        raise InputError(f"--by = {clashes[0]}: cannot be a column of the tables of estimates. Name another.")
+
+
 def _check_output(table: str, output: str) -> None:
     here, there = (path.rstrip("/") + "/" for path in (output, table))
     if here.startswith(there) or there.startswith(here):
@@ -179,7 +181,7 @@ def _read(spark: SparkSession, table: str, version: int | None) -> tuple[DataFra
 
 
 def _join_days(rows: DataFrame, name: str, period: str) -> DataFrame:
-    """Replace the dates of a column by the first days of their periods. Raises :class:`InputError` for another value."""
+    """Replace dates by the first days of their periods. Raises :class:`InputError` for a value that is no date."""
     day = F.expr(f"try_cast(string(`{name}`) AS date)")
     if not rows.where(column(name).isNotNull() & day.isNull()).isEmpty():
         raise InputError(f"--every = {period}: the column {name} has values that are no dates. Remove it.")
