@@ -110,6 +110,7 @@ def analytics(
 
         columns = [*dict.fromkeys([*groups, *([over] if over else ())])]
         notes = [f"Left out by budgets: {fact}." for fact in left_out_facts(found.refused).values()]
+        notes += [f"{over} is the first day of each {every}."] if every else []
         if found.least_count:
             notes.append(
                 f"The smallest group has {found.least_draws:,} {found.unit}, of which {found.least_count:,} or more "

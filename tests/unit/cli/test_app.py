@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from support.commands import wordveil_group
 from support.repository import ROOT
 from wordveil.cli.app import app
-from wordveil.errors import ReleaseError
+from wordveil.errors import ConfigError, ReleaseError
 
 GROUP = wordveil_group()
 COMMANDS = [
@@ -75,6 +75,12 @@ def test_spark_gets_absolute_paths(arguments: list[str], reader: str, monkeypatc
     monkeypatch.chdir(tmp_path)
     CliRunner().invoke(app, arguments)
     assert given == [str(tmp_path / "some")]
+
+
+def test_analytics_every_without_over_is_refused():
+    result = CliRunner().invoke(app, ["analytics", "--table", "t", "--output", "o", "--every", "week"])
+    assert isinstance(result.exception, ConfigError)
+    assert "--every = week: needs --over COLUMN" in str(result.exception)
 
 
 def test_every_job_hands_over_to_a_command():
