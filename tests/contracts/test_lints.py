@@ -13,6 +13,7 @@ from support.document_lints import (
     find_broken_links,
     find_commands,
     find_faults,
+    find_headless_tables,
     find_long_lines,
     find_missing_imports,
     find_missing_names,
@@ -229,3 +230,8 @@ def test_width_lint_long_line_found_outside_tables_and_code():
     long = "word " * 30
     document = f"{long}\n\n- {long}\n\n| {long} |\n\n```\n{long}\n```\n\n    {long}\n"
     assert find_long_lines(cut_document(document)) == [1, 3]
+
+
+def test_table_lint_row_after_an_empty_line_found():
+    document = "| a | b |\n| --- | :-: |\n| c | d |\n\n| e | f |\n| g | h |\n\n```\n| code |\n```\n"
+    assert find_headless_tables(cut_document(document)) == [5]

@@ -173,3 +173,10 @@ def find_long_lines(found: Document) -> list[int]:
         for number, line in found.prose
         if len(line) > WIDTH and not line.lstrip().startswith("|") and not line.lstrip().startswith("![")
     ]
+
+
+def find_headless_tables(found: Document) -> list[int]:
+    """Find tables that an empty line cuts off from their head: pages show them as text."""
+    rows = {number: line for number, line in found.prose if line.startswith("|")}
+    first = [number for number in rows if number - 1 not in rows]
+    return [number for number in first if not re.fullmatch(r"\|[ :|-]+", rows.get(number + 1, ""))]

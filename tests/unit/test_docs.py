@@ -16,6 +16,7 @@ from support.document_lints import (
     find_broken_links,
     find_commands,
     find_faults,
+    find_headless_tables,
     find_long_lines,
     find_missing_imports,
     find_missing_names,
@@ -113,6 +114,7 @@ LINTS: dict[str, Callable[[Path], list[Any]]] = {
     "links resolve": find_broken_links,
     "modules and files exist": lambda path: find_missing_names(read_document(path).spans),
     "prose ends at 120 columns": lambda path: find_long_lines(read_document(path)),
+    "tables have heads": lambda path: find_headless_tables(read_document(path)),
     "Python imports what exists": lambda path: [
         name
         for language, text in read_document(path).code
