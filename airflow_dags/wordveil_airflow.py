@@ -105,6 +105,9 @@ class ReleaseSettings(BaseModel):
     analytics: str = Field("", description="a directory for tables of estimates; without it `verify` ends its DAG")
     by: str = Field("", description="kept columns in whose groups counts are estimated, separated by commas")
     over: str = Field("", description="a kept column, such as a week, between whose values counts are compared")
+    every: Literal["", "week", "month", "quarter", "year"] = Field(
+        "", description="`over` has dates, and these periods of them are compared"
+    )
     min_documents: int = Field(2, description="of a table without symbols: written words in fewer records are left out")
     delta_jars: str = Field(
         "", description="for `verify` and `analyse`: a directory with Delta's jars, if `spark_conf` does not name any"
@@ -830,5 +833,6 @@ class AnalyseOperator(PublicTableOperator):
             *("--version", str(verified["public_version"]), "--min-documents", str(settings.min_documents)),
             *(("--by", settings.by) if settings.by else ()),
             *(("--over", settings.over) if settings.over else ()),
+            *(("--every", settings.every) if settings.every else ()),
             *self.delta_jars_option(),
         ]
