@@ -18,7 +18,7 @@ from wordveil.spark.release.stream import run_stream
 
 
 class Stream:
-    """A lake whose input comes from a stream, where the text has another name, under which it does not land."""
+    """A lake whose input comes from a stream, where the text has another name, and a number another type."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
@@ -26,12 +26,12 @@ class Stream:
 
     def config(self, **stream: Any) -> Any:
         places = {"path": str(self.source), "checkpoint": str(self.checkpoint)}
-        source = {"changes": "feed", "rename": {"content": "body"}}
+        source = {"changes": "feed", "rename": {"content": "body"}, "keep": ["note"], "cast": {"note": "bigint"}}
         return self.lake.config(input=source, stream={**places, **stream})
 
     def arrive(self, count: int, seed: int) -> None:
         """New records in the source, with ids of their own."""
-        table = corpus(count, seed)
+        table = corpus(count, seed).set_column(3, "note", [[str(number) for number in range(count)]])
         ids = [f"s{seed}-{number}" for number in range(count)]
         write_delta(table.set_column(0, "id", [ids]).rename_columns({"body": "content"}), self.source)
 
@@ -72,6 +72,7 @@ def test_stream_batch_is_a_night_and_when_it_dies_is_paid_once(stream: Stream, m
     assert second.report.run_id == f"{first.report.run_id.rsplit('-', 1)[0]}-1"
     assert second.publication is not None
     assert len(lake.rows(lake.input)) == len(lake.newest()) == 7
+    assert {row["note"] for row in lake.rows(lake.input)} == {0, 1, 2, 3}, "they land as they are read"
     assert lake.reserved() == 0
     assert len(lake.draws()) == 7
 

@@ -123,14 +123,7 @@ class InputTable:
         return not has_header(self.source) or self.source.columns is not None
 
     def _adapt(self, frame: DataFrame) -> DataFrame:
-        """Give the columns of a table the names and types that the settings know."""
-        if self.source.rename:
-            frame = frame.toDF(*rename_columns(frame.columns, self.source.rename, self._where, lists=self._lists))
-        # A column that is missing is named by the check of all columns.
-        for name, kind in self.source.cast.items():
-            if name in frame.columns and frame.schema[name].dataType.simpleString() != kind:
-                frame = frame.withColumn(name, try_cast(name, parse_schema(f"x {kind}")["x"].dataType))
-        return frame
+        return adapt_columns(frame, self.source, self._where, lists=self._lists)
 
     def read_with_files(self, names: Collection[str] | None = None) -> DataFrame:
         """Read the records with their files in :data:`FILE_COLUMN`, opening only the files ``names`` if given.
@@ -318,6 +311,20 @@ def _feed_errors(source: Source, first: int, last: int) -> Iterator[None]:
             f"{first} to {last}. Switch it on with ALTER TABLE {name} SET TBLPROPERTIES ({CHANGE_FEED} = true). It "
             f"holds changes from then on. {COMPARE_ONCE}"
         ) from None
+
+
+def adapt_columns(frame: DataFrame, source: Source, where: str, *, lists: bool = True) -> DataFrame:
+    """Give the columns of a table, ``where`` in messages, the names and types that the settings know.
+
+    ``lists``, and errors: as of :func:`rename_columns`.
+    """
+    if source.rename:
+        frame = frame.toDF(*rename_columns(frame.columns, source.rename, where, lists=lists))
+    # A column that is missing is named by the check of all columns.
+    for name, kind in source.cast.items():
+        if name in frame.columns and frame.schema[name].dataType.simpleString() != kind:
+            frame = frame.withColumn(name, try_cast(name, parse_schema(f"x {kind}")["x"].dataType))
+    return frame
 
 
 def _apply_condition(spark: SparkSession, frame: DataFrame, where: str, params: Mapping[str, str]) -> DataFrame:

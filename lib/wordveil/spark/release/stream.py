@@ -29,9 +29,10 @@ from wordveil.config.schema import StreamSection
 from wordveil.errors import ConfigError, Fault, ReleaseError
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.release.layout import DELTA_LOG
+from wordveil.spark.input.source import adapt_columns
 from wordveil.spark.input.statistics import require_hidden_texts
 from wordveil.spark.input.table_versions import find_snapshot
-from wordveil.spark.platform.columns import check_columns, column, rename_columns
+from wordveil.spark.platform.columns import check_columns, column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
 from wordveil.spark.platform.filesystem import Files
@@ -72,8 +73,7 @@ def run_stream(
         config, BuildContext(progress, tasks)
     )  # faults of bundle, key and budgets stop the stream before a row lands
     spark = session()
-    source = _read_source(spark, stream)
-    source = source.toDF(*rename_columns(source.columns, config.source.rename, "the stream's source"))
+    source = adapt_columns(_read_source(spark, stream), config.source, "the stream's source")
     check_columns(source.schema, config.source, "the stream's source")
     setting = "stream.table" if stream.table else "stream.path"
     require_hidden_texts(_read_table(spark, stream), config.source.known_texts, setting, stream.name)
