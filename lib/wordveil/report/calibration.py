@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, FoundEpsilon, WordFigure
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.report.bars import VISIBLE
 from wordveil.report.histograms import draw_histogram
-from wordveil.report.picture import Tick, choose_ticks, make_scale
+from wordveil.report.picture import choose_ticks, make_marks, make_scale
 from wordveil.report.templates import render_page
 from wordveil.report.values import NOT_MEASURED, show_number, show_recovered, show_share
 
@@ -22,52 +21,16 @@ _APART = 26.0
 _MOST_DECADES = 6
 
 
-@dataclass(frozen=True)
-class Spot:
-    """Point of a line: its centre in pixels, and its figure in words."""
-
-    x: float
-    y: float
-    text: str
-
-
-@dataclass(frozen=True)
-class CurveLine:
-    """Line of one figure: its name, its points, and the line through them as SVG writes it."""
-
-    name: str
-    spots: tuple[Spot, ...]
-    points: str
-
-
-@dataclass(frozen=True)
-class CurvePanel:
-    """Picture of some figures over the same epsilons.
-
-    ``label``: description for screen readers. ``left`` to ``bottom``: ends of the axes in pixels. ``lines``: in the
-    order of their colours.
-    """
-
-    title: str
-    label: str
-    left: float
-    right: float
-    top: float
-    bottom: float
-    across: tuple[Tick, ...]
-    up: tuple[Tick, ...]
-    lines: tuple[CurveLine, ...]
-
-
 def draw_lines(
     title: str, epsilons: Sequence[float], figures: Mapping[str, Sequence[float | None]], show: Callable[[float], str]
-) -> CurvePanel:
+) -> dict[str, Any]:
     """Draw figures, 0 or more or None for each epsilon, over a logarithmic axis of positive, rising epsilons.
 
-    The axis of figures is logarithmic, too, if one above 0 would be drawn at 0; then figures of 0 are left out.
+    The axis of figures is logarithmic, too, if one above 0 would be drawn at 0; then figures of 0 are left out. For the
+    template: ``label`` is for screen readers, and all places are in pixels.
     """
-    ends = _LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM
-    to_x = _make_axis(epsilons, ends[0], ends[1])
+    ends = {"left": _LEFT, "right": WIDTH - _RIGHT, "top": _TOP, "bottom": HEIGHT - _BOTTOM}
+    to_x = _make_axis(epsilons, ends["left"], ends["right"])
     points_of = {
         name: [(epsilon, value) for epsilon, value in zip(epsilons, values, strict=True) if value is not None]
         for name, values in figures.items()
@@ -78,15 +41,22 @@ def draw_lines(
         points_of = {name: [pair for pair in pairs if pair[1] > 0] for name, pairs in points_of.items()}
         low, high = math.floor(math.log10(min(filter(None, drawn)))), math.ceil(math.log10(max(drawn)))
         up = tuple(10.0**power for power in range(high, low - 1, (low - high) // _MOST_DECADES))
-        to_y = _make_axis((10.0**low, 10.0**high), ends[3], ends[2])
+        to_y = _make_axis((10.0**low, 10.0**high), ends["bottom"], ends["top"])
     else:
         up = choose_ticks([0.0, *drawn])
-        to_y = make_scale(up, ends[3], ends[2])
-    lines = tuple(_draw_line(name, pairs, to_x, to_y, show) for name, pairs in points_of.items())
-    said = "; ".join(f"{line.name}: {', '.join(spot.text for spot in line.spots)}" for line in lines)
+        to_y = make_scale(up, ends["bottom"], ends["top"])
+    lines: list[dict[str, Any]] = []
+    for name, pairs in points_of.items():
+        spots = [
+            {"x": round(to_x(epsilon), 1), "y": round(to_y(value), 1), "text": f"{show(value)} at epsilon {epsilon:g}"}
+            for epsilon, value in pairs
+        ]
+        lines.append({"name": name, "spots": spots, "points": " ".join(f"{spot['x']},{spot['y']}" for spot in spots)})
+    said = "; ".join(f"{line['name']}: {', '.join(spot['text'] for spot in line['spots'])}" for line in lines)
     # Of marks that show alike, such as those too small for digits, the lowest.
-    ticks = tuple({show(value): Tick(round(to_y(value), 1), show(value)) for value in up}.values())
-    return CurvePanel(title, f"{title}. {said}.", *ends, _name_epsilons(epsilons, to_x), ticks, lines)
+    marks = {mark["text"]: mark for mark in make_marks(up, to_y, show)}
+    axes = {"across": _name_epsilons(epsilons, to_x), "up": list(marks.values())}
+    return {"title": title, "label": f"{title}. {said}.", **ends, **axes, "lines": lines}
 
 
 def _make_axis(values: Sequence[float], start: float, end: float) -> Callable[[float], float]:
@@ -95,30 +65,15 @@ def _make_axis(values: Sequence[float], start: float, end: float) -> Callable[[f
     return lambda value: scale(math.log(value))
 
 
-def _name_epsilons(epsilons: Sequence[float], to_x: Callable[[float], float]) -> tuple[Tick, ...]:
+def _name_epsilons(epsilons: Sequence[float], to_x: Callable[[float], float]) -> list[dict[str, Any]]:
     """Make marks of the axis for epsilons, without texts that would overlap the previous one."""
-    ticks: list[Tick] = []
-    last = -math.inf
-    for epsilon in epsilons:
-        x = round(to_x(epsilon), 1)
-        is_free = x - last >= _APART
-        last = x if is_free else last
-        ticks.append(Tick(x, f"{epsilon:g}" if is_free else ""))
-    return tuple(ticks)
-
-
-def _draw_line(
-    name: str,
-    pairs: Sequence[tuple[float, float]],
-    to_x: Callable[[float], float],
-    to_y: Callable[[float], float],
-    show: Callable[[float], str],
-) -> CurveLine:
-    spots = tuple(
-        Spot(round(to_x(epsilon), 1), round(to_y(value), 1), f"{show(value)} at epsilon {epsilon:g}")
-        for epsilon, value in pairs
-    )
-    return CurveLine(name, spots, " ".join(f"{spot.x},{spot.y}" for spot in spots))
+    marks, last = make_marks(epsilons, to_x), -math.inf
+    for mark in marks:
+        if mark["position"] - last < _APART:
+            mark["text"] = ""
+        else:
+            last = mark["position"]
+    return marks
 
 
 PRIORS = {"frequency": "running text", "uniform": "all words alike"}
@@ -266,7 +221,7 @@ def render_calibration(calibration: Calibration) -> str:
     )
 
 
-def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[CurvePanel]:
+def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[dict[str, Any]]:
     """Draw the pictures against epsilon: words kept, words recovered, and the losses of a token."""
     epsilons = [meaning.epsilon for meaning in meanings]
     recovered: dict[str, list[float | None]] = {

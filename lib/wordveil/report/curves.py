@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wordveil.report.picture import Tick, choose_ticks, make_scale
+from wordveil.report.picture import choose_ticks, make_marks, make_scale
 from wordveil.report.templates import render_page
 
 _WIDTH, _HEIGHT, _GAP = 680, 220, 70
@@ -20,50 +19,35 @@ _PANELS = (
 )
 
 
-@dataclass(frozen=True)
-class LossPanel:
-    """Picture of one figure over the steps, in pixels. Lines are points as SVG; empty if there are none."""
-
-    title: str
-    top: float
-    bottom: float
-    across: tuple[Tick, ...]
-    up: tuple[Tick, ...]
-    training: str
-    validation: str
-
-
 def draw_curves(rows: Sequence[Mapping[str, Any]]) -> str:
     """Draw the picture of a training's rows (:class:`wordveil.generators.training.checkpoint.MetricsFile`), as SVG."""
-    panels = [_draw(rows, title, name, number) for number, (title, name) in enumerate(_PANELS)]
+    steps = choose_ticks([0, *(row["step"] for row in rows)])
+    to_x = make_scale(steps, _LEFT, _WIDTH - _RIGHT)
+    across = make_marks(steps, to_x, "{:,.0f}".format)
+    panels = [{**_draw(rows, name, number, to_x), "title": title} for number, (title, name) in enumerate(_PANELS)]
     begin = next((row["step"] for row in rows if row["rewarded"]), None)
-    to_x = make_scale(_steps(rows), _LEFT, _WIDTH - _RIGHT)
     return render_page(
         "curves.svg",
         width=_WIDTH,
         height=len(panels) * (_HEIGHT + _GAP),
         panels=panels,
+        across=across,
         left=_LEFT,
         right=_WIDTH - _RIGHT,
         begin=None if begin is None else round(to_x(begin), 1),
     )
 
 
-def _steps(rows: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
-    return choose_ticks([0, *(row["step"] for row in rows)])
-
-
-def _draw(rows: Sequence[Mapping[str, Any]], title: str, name: str, number: int) -> LossPanel:
+def _draw(rows: Sequence[Mapping[str, Any]], name: str, number: int, to_x: Callable[[float], float]) -> dict[str, Any]:
+    """Draw the picture of one figure over the steps: its lines as points of SVG, empty if there are none."""
     top = number * (_HEIGHT + _GAP) + _TOP
     bottom = top + _HEIGHT
     lines = [_find_line(rows, key) for key in (name, f"validation_{name}")]
-    across, up = _steps(rows), choose_ticks([0, *(value for line in lines for _, value in line)])
-    to_x, to_y = make_scale(across, _LEFT, _WIDTH - _RIGHT), make_scale(up, bottom, top)
+    up = choose_ticks([0, *(value for line in lines for _, value in line)])
+    to_y = make_scale(up, bottom, top)
     training, validation = (" ".join(f"{to_x(x):.1f},{to_y(y):.1f}" for x, y in line) for line in lines)
-    marks = tuple(Tick(round(to_x(value), 1), f"{value:,.0f}") for value in across)
-    return LossPanel(
-        title, top, bottom, marks, tuple(Tick(round(to_y(v), 1), f"{v:g}") for v in up), training, validation
-    )
+    ends = {"top": top, "bottom": bottom, "up": make_marks(up, to_y)}
+    return {**ends, "training": training, "validation": validation}
 
 
 def _find_line(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float, float]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -215,46 +214,13 @@ OTHERS = "all others"
 REFUSED = "no guess"
 
 
-@dataclass(frozen=True)
-class Shade:
-    """Cell of a map: its corner in pixels, its strength from 0 to 1, and its text."""
-
-    x: float
-    y: float
-    strength: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Heatmap:
-    """Map of confusions.
-
-    ``rows``, ``columns``: names; columns are numbers of rows, and the last may be :data:`OTHERS` and :data:`REFUSED`.
-    ``shades``: cells that are not empty. ``size``, ``left``, ``top``, ``width``, ``height``: in pixels: of a cell, the
-    corner of the first cell, and the whole. ``left_out``: number of labels merged into :data:`OTHERS`. ``pairs``:
-    sentences about the most frequent confusions. ``hit_rate``: share of texts on the diagonal, of all labels.
-    """
-
-    confusion: Confusion
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    shades: tuple[Shade, ...]
-    size: int
-    left: float
-    top: float
-    width: float
-    height: float
-    left_out: int
-    pairs: tuple[str, ...]
-    hit_rate: float
-
-
-def draw_heatmap(confusion: Confusion) -> Heatmap | None:
+def draw_heatmap(confusion: Confusion) -> dict[str, Any] | None:
     """Draw a confusion for at most :data:`MOST_LABELS` labels: those with the most texts, the first among equals.
 
     Labels of fewer than :data:`LEAST_TEXTS` texts are left out: the shares of their rows are chance. The result is None
-    if this leaves fewer than two. The strength of a cell is its share of its row. Guesses of other labels share a
-    column.
+    if this leaves fewer than two. Guesses of other labels share a column. For the template, in pixels: columns are
+    numbers of ``rows``, and the last may be :data:`OTHERS` and :data:`REFUSED`; the strength of a shade is its share of
+    its row; ``left_out`` counts labels, and ``hit_rate`` is of all.
     """
     counts = np.array(confusion.counts, np.int64).reshape(len(confusion.names), -1)
     labels, texts = len(confusion.names), counts.sum(axis=1)
@@ -275,35 +241,29 @@ def draw_heatmap(confusion: Confusion) -> Heatmap | None:
     rows = [f"{number} {shorten(name)}" for number, name in enumerate(names, 1)]
     left = 8 + max(map(estimate_width, rows), default=0)
     top = 22.0 if columns[-1:] == [str(len(names))] else 8 + max(estimate_width(name) for name in columns)
-    return Heatmap(
-        confusion,
-        tuple(rows),
-        tuple(columns),
-        _shade(shown, names, [*names, *columns[len(names) :]], (left, top), size),
-        size,
-        left,
-        top,
-        left + size * len(columns) + 2,
-        top + size * len(rows) + 2,
-        labels - len(names),
-        _describe_pairs(counts, confusion.names),
-        float(np.trace(counts[:, :labels]) / max(1, counts.sum())),
-    )
-
-
-def _shade(
-    counts: Int64, names: list[str], guesses: list[str], corner: tuple[float, float], size: int
-) -> tuple[Shade, ...]:
-    totals = counts.sum(axis=1)
-    return tuple(
-        Shade(
-            corner[0] + size * column,
-            corner[1] + size * row,
-            round(float(counts[row, column] / totals[row]), 3),
-            f"{names[row]} taken for {guesses[column]}: {counts[row, column]:,} of {totals[row]:,}",
-        )
-        for row, column in np.argwhere(counts).tolist()
-    )
+    totals, guesses = shown.sum(axis=1), [*names, *columns[len(names) :]]
+    return {
+        "confusion": confusion,
+        "rows": rows,
+        "columns": columns,
+        "shades": [
+            {
+                "x": left + size * column,
+                "y": top + size * row,
+                "strength": round(float(shown[row, column] / totals[row]), 3),
+                "text": f"{names[row]} taken for {guesses[column]}: {shown[row, column]:,} of {totals[row]:,}",
+            }
+            for row, column in np.argwhere(shown).tolist()
+        ],
+        "size": size,
+        "left": left,
+        "top": top,
+        "width": left + size * len(columns) + 2,
+        "height": top + size * len(rows) + 2,
+        "left_out": labels - len(names),
+        "pairs": _describe_pairs(counts, confusion.names),
+        "hit_rate": float(np.trace(counts[:, :labels]) / max(1, counts.sum())),
+    }
 
 
 def _describe_pairs(counts: Int64, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -73,15 +73,15 @@ def test_the_page_is_one_file_with_all_of_it():
 def test_lines_of_figures_far_apart_are_on_a_log_scale():
     shares = {"kept": [0.00007, 0.0, None], "in its cluster": [0.01, 0.1, 1.0]}
     panel = draw_lines("Words", [2.0, 4.0, 8.0], shares, show_share)
-    kept, stays = panel.lines
-    assert panel.title == "Words, log scale"
-    assert [tick.text for tick in panel.up] == ["100%", "10%", "1%", "0.1%", "0.01%", "0.001%"]
-    heights = [spot.y for spot in stays.spots]
+    kept, stays = (line["spots"] for line in panel["lines"])
+    assert panel["title"] == "Words, log scale"
+    assert [mark["text"] for mark in panel["up"]] == ["100%", "10%", "1%", "0.1%", "0.01%", "0.001%"]
+    heights = [spot["y"] for spot in stays]
     assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.2)
-    assert (heights[2], len(kept.spots)) == (panel.up[0].position, 1), "no logarithm is 0"
-    assert heights[0] < kept.spots[0].y < panel.bottom
+    assert (heights[2], len(kept)) == (panel["up"][0]["position"], 1), "no logarithm is 0"
+    assert heights[0] < kept[0]["y"] < panel["bottom"]
     linear = draw_lines("Words", [2.0, 4.0], {"kept": [0.011, 1.0], "none": [0.0, 0.0]}, show_share)
-    assert (linear.title, linear.lines[1].spots[0].y) == ("Words", linear.up[0].position)
+    assert (linear["title"], linear["lines"][1]["spots"][0]["y"]) == ("Words", linear["up"][0]["position"])
 
 
 def test_shares_are_shown_without_exponents():

@@ -146,9 +146,9 @@ def test_tables_of_many_subjects_alone_are_open():
 def test_a_map_has_only_labels_of_ten_texts():
     found = draw_heatmap(make_confusion((10, 1, 0, 0, 0), (0, 0, 9, 0, 0), (3, 2, 4, 1, 0), (0, 0, 9, 0, 0)))
     assert found is not None
-    assert (found.rows, found.columns, found.left_out) == (("1 a", "2 c"), ("1", "2", "all others"), 2)
-    assert found.hit_rate == 14 / 39
-    assert found.pairs == (
+    assert (found["rows"], found["columns"], found["left_out"]) == (["1 a", "2 c"], ["1", "2", "all others"], 2)
+    assert found["hit_rate"] == 14 / 39
+    assert found["pairs"] == (
         "c taken for a: 3 of 10",
         "c taken for b: 2 of 10",
         "a taken for b: 1 of 11",
