@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from wordveil.cli.evaluation_tables import print_scores
+from wordveil.cli.evaluate import print_scores
 from wordveil.cli.files import writing
 from wordveil.cli.output import print_error, print_json, print_note, show_bar
 from wordveil.errors import ConfigError, Fault, WordveilError

@@ -111,15 +111,9 @@ def analytics(
         columns = [*dict.fromkeys([*groups, *([over] if over else ())])]
         notes = [f"Left out by budgets: {fact}." for fact in left_out_facts(found.refused).values()]
         notes += [f"{over} is the first day of each {every}."] if every else []
-        if found.least_count:
-            notes.append(
-                f"The smallest group has {found.least_draws:,} {found.unit}, of which {found.least_count:,} or more "
-                "usually stand out from none. Four times as many halve the interval of a share."
-            )
-        page = render_estimates(
-            table, found.public_version, found.unit, columns, over, found.estimates, found.trends, found.pairs, notes
-        )
-        call.save_page(page, None)
+        tables = (found.estimates, found.trends, found.pairs)
+        named = (table, found.public_version, found.unit, columns, over)
+        call.save_page(render_estimates(*named, *tables, notes, found.least_count), None)
     return Result(found.to_dict(), partial(print_table, f"Analytics of {table}", _list_facts(found, shown, output)))
 
 

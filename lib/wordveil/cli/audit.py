@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option, Typer
 
 from wordveil.cli.options import prepare_session, read_config
-from wordveil.cli.output import ResultTable, make_text, print_note, print_rows, print_table, show_status
+from wordveil.cli.output import make_text, print_grid, print_note, print_table, show_status
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import BundleError, RefutedError, usage_error
 
@@ -168,13 +168,15 @@ def show(audit: Audit) -> None:
     from wordveil.report.audit import describe_power, list_limits, show_nats, verdict_of
 
     print_table(f"Audit of {audit.subject}: {verdict_of(audit)}", audit.facts, list_limits(audit))
-    table = ResultTable("Findings", has_lines=True)
-    table.add_columns("test", "verdict", "claimed", "seen", "evidence")
-    for finding in audit.findings:
-        evidence = " ".join(filter(None, [finding.evidence, describe_power(finding)]))
-        verdict = make_text(finding.verdict, _STYLES[finding.verdict])
-        table.add_row(finding.test, verdict, show_nats(finding.claimed), show_nats(finding.observed), evidence)
-    print_rows(table)
+    rows = [
+        (
+            *(finding.test, make_text(finding.verdict, _STYLES[finding.verdict])),
+            *(show_nats(finding.claimed), show_nats(finding.observed)),
+            " ".join(filter(None, [finding.evidence, describe_power(finding)])),
+        )
+        for finding in audit.findings
+    ]
+    print_grid("Findings", rows, ("test", "verdict", "claimed", "seen", "evidence"), has_lines=True)
     for note in audit.notes:
         print_note(note)
 

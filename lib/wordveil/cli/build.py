@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from wordveil.cli.options import prepare_session, read_config
-from wordveil.cli.output import ResultTable, print_note, print_rows, print_table, show_progress
+from wordveil.cli.output import print_grid, print_note, print_table, show_progress
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.cli.tables import NOT_MEASURED, recovery_facts
 
@@ -70,24 +70,19 @@ def _print_bundle(bundle: Bundle) -> None:
     print_table("Bundle", {**_bundle_facts(bundle), **recovery_facts(bundle.recovery)}, bundle.manifest["notes"])
     suits = bundle.suitability
     if bundle.topics:
-        print_rows(_topic_table(bundle.topics))
+        _print_topics(bundle.topics)
         return
     print_table("Embedding", suitability_facts(suits))
     if suits and suits["epsilons"]:
-        print_rows(epsilon_table(suits, bundle.guarantee.nominal_epsilon))
-        print_note(FIGURES_NOTE)
+        print_epsilons(suits, bundle.guarantee.nominal_epsilon)
     for warning in suits["warnings"] if suits else ():
         print_note(warning)
 
 
-def _topic_table(topics: Topics) -> ResultTable:
-    """Make the table of subjects, the most frequent in public text first."""
-    table = ResultTable(f"Subjects: {_SHOWN} of {len(topics.shares)}, the most frequent in the public passages first")
-    table.add_columns("subject", "share", "what is written", "telling words")
-    for symbol in sorted(range(len(topics.shares)), key=lambda symbol: -topics.shares[symbol])[:_SHOWN]:
-        row = (topics.passages[symbol].as_py(), topics.keywords[symbol].as_py())
-        table.add_row(str(symbol), f"{topics.shares[symbol]:.2%}", *row)
-    return table
+def _print_topics(topics: Topics) -> None:
+    title = f"Subjects: {_SHOWN} of {len(topics.shares)}, the most frequent in the public passages first"
+    rows = [(str(symbol), f"{share:.2%}", passage, words) for symbol, share, passage, words in topics.rank()[:_SHOWN]]
+    print_grid(title, rows, ("subject", "share", "what is written", "telling words"))
 
 
 def _bundle_facts(bundle: Bundle) -> dict[str, Any]:
@@ -140,15 +135,19 @@ def _digits(digits: Mapping[str, Any]) -> str:
     return f"{digits['words']:,}: {', '.join(digits['examples'])}{stays}"
 
 
-def epsilon_table(suits: Mapping[str, Any], configured: float) -> ResultTable:
-    """Make a table of the effect of rising epsilons on words, a line for each; ``configured`` is marked."""
-    table = ResultTable("What epsilon does to words")
-    table.add_columns("epsilon", "stay", "recovered of running text", justify="right")
-    for row in suits["epsilons"]:
-        mark = " (yours)" if row["epsilon"] == configured else ""
-        recovered = f"at least {_percent(row['recovered'])}"
-        table.add_row(f"{row['epsilon']:g}{mark}", _percent(row["stays"]), recovered)
-    return table
+def print_epsilons(suits: Mapping[str, Any], configured: float) -> None:
+    """Print the effect of rising epsilons on words; ``configured`` is marked."""
+    marks = {configured: " (yours)"}
+    rows = [
+        (
+            f"{row['epsilon']:g}{marks.get(row['epsilon'], '')}",
+            _percent(row["stays"]),
+            f"at least {_percent(row['recovered'])}",
+        )
+        for row in suits["epsilons"]
+    ]
+    print_grid("What epsilon does to words", rows, (), ("epsilon", "stay", "recovered of running text"))
+    print_note(FIGURES_NOTE)
 
 
 def _percent(share: float) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from wordveil.cli.options import ConfigOption, SetOption
-from wordveil.cli.output import ResultTable, print_line, print_note, print_rows, print_table, show_progress
+from wordveil.cli.output import print_grid, print_line, print_note, print_table, show_progress
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import usage_error
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from wordveil.config.load import Config
     from wordveil.evaluation.text_meaning import TextMeaning
     from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning
-    from wordveil.scores.score import Score
 
 _COLUMNS = 4
 FIGURES_NOTE = (
@@ -133,17 +132,16 @@ def _print_texts(meanings: Sequence[TextMeaning], clusters: int) -> None:
     }
     judged = [meaning.accuracy for meaning in meanings if meaning.accuracy]
     if judged:
-        columns["accuracy"] = [_show_accuracy(meaning.accuracy) for meaning in meanings]
-    print_rows(make_table("What epsilon costs a text, and keeps of it", columns))
+        columns["accuracy"] = [
+            f"{score.value:.1%} ({score.low:.1%} to {score.high:.1%})" if (score := meaning.accuracy) else "none"
+            for meaning in meanings
+        ]
+    print_columns("What epsilon costs a text, and keeps of it", columns)
     print_note(TEXTS_NOTE)
     if judged:
         print_note(ACCURACY_NOTE.format(count=judged[0].count, chance=judged[0].chance))
     for problem in dict.fromkeys(meaning.problem for meaning in meanings if meaning.problem):
         print_note(problem)
-
-
-def _show_accuracy(accuracy: Score | None) -> str:
-    return f"{accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})" if accuracy else "none"
 
 
 def print_calibration(calibration: Calibration) -> None:
@@ -155,7 +153,7 @@ def print_calibration(calibration: Calibration) -> None:
         print_line(describe_found(answer))
     if calibration.meanings:
         for title, columns in _split_columns(calibration.meanings):
-            print_rows(make_table(title, columns))
+            print_columns(title, columns)
         print_note(FIGURES_NOTE)
     for note in calibration.notes:
         print_note(note)
@@ -165,7 +163,10 @@ def _split_columns(meanings: Sequence[EpsilonMeaning]) -> Iterator[tuple[str, di
     """Split the columns into tables that a narrow terminal shows unbroken."""
     from wordveil.report.calibration import list_columns, list_statistics
 
-    columns = {name: _shorten(texts) for name, texts in list_columns(meanings).items()}
+    columns = {
+        name: [text.replace("at least ", "\N{GREATER-THAN OR EQUAL TO}") for text in texts]
+        for name, texts in list_columns(meanings).items()
+    }
     epsilon = {"epsilon": columns["epsilon"]}
     kept = {name: columns.pop(name) for name in ("in its cluster", "kept") if name in columns}
     yield "What epsilon costs, and what an attacker recovers", columns
@@ -176,14 +177,7 @@ def _split_columns(meanings: Sequence[EpsilonMeaning]) -> Iterator[tuple[str, di
         yield "What becomes of words: average / worst", {**epsilon, **shown}
 
 
-def _shorten(texts: Sequence[str]) -> list[str]:
-    return [text.replace("at least ", "\N{GREATER-THAN OR EQUAL TO}") for text in texts]
-
-
-def make_table(title: str, columns: Mapping[str, Sequence[str]]) -> ResultTable:
-    """Make a table of texts by heading. Each word of a heading has its own line, which keeps columns narrow."""
-    table = ResultTable(title)
-    table.add_columns(*(heading.replace(",", "").split(" ") for heading in columns), justify="right")
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(*row)
-    return table
+def print_columns(title: str, columns: Mapping[str, Sequence[str]]) -> None:
+    """Print texts by heading. Each word of a heading has its own line, which keeps columns narrow."""
+    headings = [heading.replace(",", "").split(" ") for heading in columns]
+    print_grid(title, zip(*columns.values(), strict=True), (), headings)

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, Typer
 
-from wordveil.cli.evaluation_tables import print_comparison, print_scores
 from wordveil.cli.files import writing
 from wordveil.cli.options import ParamOption, SetOption, prepare_session, read_config
-from wordveil.cli.output import print_note, show_status
+from wordveil.cli.output import print_grid, print_line, print_note, print_table, show_status
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import usage_error
 from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
     from wordveil.config.load import Config
+    from wordveil.report.compare import EvaluationComparison
+    from wordveil.report.tables import Figure, ScoreTable
     from wordveil.scores.evaluation import Evaluation
 
 PRIVATE_NOTE = "these figures are of private text, and internal: do not publish them."
@@ -118,3 +119,61 @@ def _write(evaluation: Evaluation, out: Path) -> None:
     with writing("--out", str(out)):
         files = write_evaluation(evaluation, out)
     print_note(f"{files.page}: the report; {files.data.name} and {files.scores.name} are beside it.")
+
+
+def print_scores(evaluation: Evaluation) -> None:
+    """Print the main results in sentences, and a table for each group of figures."""
+    from wordveil.report.page import write_headline
+    from wordveil.report.tables import make_sections
+
+    print_table(evaluation.title, evaluation.facts, write_headline(evaluation))
+    for section in make_sections(evaluation.scores):
+        for table in section.tables:
+            _print_scores(": ".join(filter(None, (section.title, table.heading))), table)
+            for number, note in enumerate(table.notes, 1):
+                print_line(f"({number}) {note}")
+    for note in evaluation.notes:
+        print_note(note)
+
+
+def _print_scores(title: str, shown: ScoreTable) -> None:
+    names = [f"{measure.task}: {measure.method}" for measure in shown.measures]
+    chances = [measure.chance for measure in shown.measures]
+    cells = [[*map(_figure, figures)] for figures in shown.figures]
+    if not shown.by_subject:
+        rows = [(name, *row, chance) for name, row, chance in zip(names, cells, chances, strict=True)]
+        print_grid(title, rows, ("measure",), (*shown.subjects, "chance"))
+        return
+    rows = [(subject, *row) for subject, row in zip(shown.subjects, zip(*cells, strict=True), strict=True)]
+    print_grid(title, [*rows, *([("chance", *chances)] if any(chances) else [])], ("subject",), names)
+
+
+def _figure(figure: Figure | None) -> list[str]:
+    """Return the lines of a cell."""
+    if figure is None:
+        return []
+    marks = "".join(f" ({number})" for number in figure.notes)
+    return [f"{figure.value}{marks}", *filter(None, [figure.interval])]
+
+
+def print_comparison(comparison: EvaluationComparison) -> None:
+    """Print two evaluations side by side: a table for each group of figures."""
+    from wordveil.report.compare import NOTE, list_rows
+
+    first, second = comparison.names
+    for group, rows in list_rows(comparison).items():
+        cells = [
+            (
+                *(row["subject"], f"{row['task']}: {row['method']}"),
+                *(list(filter(None, (row[side], row[f"{side}_interval"]))) for side in ("first", "second")),
+                *(row["difference"], row["chance"], row["change"]),
+            )
+            for row in rows
+        ]
+        print_grid(group, cells, ("subject", "measure"), (first, second, "difference", "chance", f"{second} is"))
+    if not comparison.pairs:
+        print_note("the two have no figure in common.")
+    if comparison.alone:
+        counts = [sum(name == side for name, _ in comparison.alone) for side in comparison.names]
+        print_note(f"measured once: {counts[0]:,} figures of {first} alone, {counts[1]:,} of {second} alone.")
+    print_note(NOTE)

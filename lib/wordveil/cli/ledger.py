@@ -211,8 +211,7 @@ def print_costs(
     """
     hidden = {"metric", "relation", "run_id", "epoch"}
     hidden |= {name for name in ("reserved", "returned", "delta") if all(row[name] == 0 for row in rows if name in row)}
-    unit = "nats" if budget.unit == PURE else f"epsilon of {budget.unit}"
-    title = f"Ledger, {unit} between texts related by {budget.relation}"
+    title = f"Ledger, {budget.unit_name} between texts related by {budget.relation}"
     _print_figures(title, [name for name in names if name not in hidden], rows[:limit])
     if len(rows) > limit:
         print_note(f"these are the first {limit} rows. --limit N shows more; --json and --csv print all.")

@@ -68,9 +68,9 @@ class ResultTable:
         for heading in headings:
             self._table.add_column(make_text(heading), justify=justify, overflow="fold", **widths)
 
-    def add_row(self, *cells: object, end_section: bool = False) -> None:
-        """Add a row; with ``end_section`` a line below it."""
-        self._table.add_row(*map(make_text, cells), end_section=end_section)
+    def add_row(self, *cells: object) -> None:
+        """Add a row."""
+        self._table.add_row(*map(make_text, cells))
 
     def __rich__(self) -> RichTable:
         return self._table
@@ -99,6 +99,25 @@ def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ())
 def print_rows(table: ResultTable) -> None:
     """Print a table."""
     results.print(table)
+
+
+def print_grid(
+    title: object,
+    rows: Iterable[Sequence[object]],
+    left: Sequence[object],
+    right: Sequence[object] = (),
+    last: Sequence[object] = (),
+    *,
+    has_lines: bool = False,
+) -> None:
+    """Print rows as a table, given the headings of its columns: the first, those of figures, and the last."""
+    table = ResultTable(title, has_lines=has_lines)
+    table.add_columns(*left)
+    table.add_columns(*right, justify="right")
+    table.add_columns(*last)
+    for row in rows:
+        table.add_row(*row)
+    print_rows(table)
 
 
 def print_figures(title: str, headings: Mapping[str, bool], rows: Sequence[Sequence[str]]) -> None:

@@ -132,11 +132,13 @@ def _describe_cost(report: RunReport) -> list[str]:
     sentences = [
         f"A released record cost epsilon {span}: its output changes the odds between {pairs} by e^{high} at most."
     ]
-    if report.epsilon_pure is None:
-        sentences.append(_UNBOUNDED)
-    if report.delta:
-        sentences.append(f"With a probability of at most {report.delta:.3g} an output may exceed this price.")
-    return sentences
+    return [*sentences, *_limit_price(report)]
+
+
+def _limit_price(made: RunReport | Plan) -> list[str]:
+    """Describe what a price does not cover: texts that differ in what is shown, and delta."""
+    delta = f"With a probability of at most {made.delta:.3g} an output may exceed this price." if made.delta else ""
+    return [*([_UNBOUNDED] if made.epsilon_pure is None else []), *([delta] if delta else [])]
 
 
 def explain_exposure(name: str) -> str:
@@ -219,11 +221,7 @@ def describe_price(plan: Plan) -> list[str]:
         sentences.append(
             f"The length is public, so a record costs this for each {token} that is drawn: 100 cost {hundred}."
         )
-    if plan.epsilon_pure is None:
-        sentences.append(_UNBOUNDED)
-    if plan.delta:
-        sentences.append(f"With a probability of at most {plan.delta:.3g} an output may exceed this price.")
-    return sentences
+    return [*sentences, *_limit_price(plan)]
 
 
 def list_recovered(figures: Mapping[str, Any] | None) -> list[dict[str, Any]]:

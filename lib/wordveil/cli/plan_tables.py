@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli import tables
-from wordveil.cli.output import ResultTable, print_note, print_rows, print_table
+from wordveil.cli.output import print_grid, print_note, print_rows, print_table
 from wordveil.cli.tables import number
 from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import Recovery
@@ -154,9 +154,9 @@ def _limit_facts(plan: Plan) -> dict[str, str]:
     if plan.budget is None:
         return {}
     length = f", each of {plan.fitting_tokens} tokens, which 95% of the sample do not exceed"
-    unit, facts = "nats" if plan.budget.unit == PURE else f"epsilon of {plan.budget.unit}", {}
+    facts = {}
     for scope, limit in plan.budget.limits.items():
-        parts = [f"{tables.show_cost(limit)} {unit}"]
+        parts = [f"{tables.show_cost(limit)} {plan.budget.unit_name}"]
         if scope in plan.fitting:
             parts.append(f"admits {plan.fitting[scope]:,} {_FITTING[scope]}{length * (plan.tokens is None)}")
         if scope in plan.left:
@@ -207,16 +207,18 @@ def plan_notes(plan: Plan) -> list[str]:
     return notes
 
 
-def cluster_table(clusters: Sequence[ClusterPreview]) -> ResultTable:
-    """Make a table of the words that are indistinguishable from each word, and their common output."""
-    table = ResultTable("Nobody can tell which of its cluster a word was")
-    table.add_columns("word", "words in its cluster", "of these", "written for each of them")
-    for cluster in clusters:
-        count = len(cluster.members)
-        members = ", ".join(cluster.members[:_SHOWN_MEMBERS]) + ", ..." * (count > _SHOWN_MEMBERS)
-        written = ", ".join(f"{word} {share:.2%}" for word, share in cluster.written)
-        table.add_row(cluster.word, f"{count:,}", members, written)
-    return table
+def print_clusters(clusters: Sequence[ClusterPreview]) -> None:
+    """Print the words that are indistinguishable from each word, and their common output."""
+    rows = [
+        (
+            *(cluster.word, f"{len(cluster.members):,}"),
+            ", ".join(cluster.members[:_SHOWN_MEMBERS]) + ", ..." * (len(cluster.members) > _SHOWN_MEMBERS),
+            ", ".join(f"{word} {share:.2%}" for word, share in cluster.written),
+        )
+        for cluster in clusters
+    ]
+    headings = ("word", "words in its cluster", "of these", "written for each of them")
+    print_grid("Nobody can tell which of its cluster a word was", rows, headings)
 
 
 def distance_facts(apart: TextDistance) -> dict[str, str]:
@@ -257,27 +259,15 @@ def describe_factor(apart: TextDistance) -> str:
     return f"any output is at most {times} times as likely for one of the texts as for the other"
 
 
-def move_table(apart: TextDistance) -> ResultTable:
-    """Make a table of the most expensive pairs of a word and the word that it moves to."""
-    more = f", the {_SHOWN_PAIRS} that cost most of {len(apart.moves):,}" if len(apart.moves) > _SHOWN_PAIRS else ""
-    table = ResultTable(f"Which word goes to which{more}")
-    table.add_columns("word", "goes to")
-    table.add_columns("tokens", "distance", "epsilon", justify="right")
-    for move in apart.moves[:_SHOWN_PAIRS]:
-        figures = (number(move.tokens), number(move.distance), number(move.tokens * move.loss))
-        table.add_row(move.source, move.target, *figures)
-    return table
-
-
 def _print_preview(preview: Preview) -> None:
     if preview.sample:
         facts = tables.sample_facts(preview.sample.sample, preview.sample.to_dict())
         advice = [tables.ADVICE_NOTE] if preview.sample.sample.suggested else []
         print_table("Sample", facts, [*advice, tables.PRIVATE_NOTE, tables.SPEED_NOTE])
     if preview.words:
-        print_rows(tables.word_table(preview.words))
+        tables.print_words(preview.words)
     if preview.clusters:
-        print_rows(cluster_table(preview.clusters))
+        print_clusters(preview.clusters)
     if preview.words:
         for note in tables.words_notes(preview):
             print_note(note)
@@ -293,10 +283,15 @@ def _print_sentence(sentence: SentencePreview) -> None:
     if sentence.subjects:
         print_table("Subject", sentence.subjects)
     elif sentence.tokens:
-        print_rows(tables.token_table(sentence.tokens))
+        print_grid("What each token was taken for", sentence.tokens, ("token", "taken for", "what happens"))
 
 
 def _print_distance(apart: TextDistance) -> None:
     print_table("Distance", distance_facts(apart), [DISTANCE_NOTE])
     if apart.moves:
-        print_rows(move_table(apart))
+        more = f", the {_SHOWN_PAIRS} that cost most of {len(apart.moves):,}" if len(apart.moves) > _SHOWN_PAIRS else ""
+        rows = [
+            (move.source, move.target, *map(number, (move.tokens, move.distance, move.tokens * move.loss)))
+            for move in apart.moves[:_SHOWN_PAIRS]
+        ]
+        print_grid(f"Which word goes to which{more}", rows, ("word", "goes to"), ("tokens", "distance", "epsilon"))

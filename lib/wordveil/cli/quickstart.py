@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.files import save_page
 from wordveil.cli.options import prepare_session, read_config
-from wordveil.cli.output import ResultTable, print_figures, print_line, print_note, print_rows, show_progress
+from wordveil.cli.output import print_figures, print_grid, print_line, print_note, show_progress
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.cli.tables import number
 from wordveil.crypto.keys import create_key
@@ -206,11 +206,10 @@ def draw_page(counts: Sequence[Mapping[str, Any]], way: Way) -> str:
     articles = counts[0]["draws"]
     note = (
         f"Each of the {articles:,} articles had one draw, at a loss of {number(way.bundle.guarantee.pure)}, among "
-        f"{way.bundle.vocabulary.size} subjects and one more for texts without a known word. A subject of "
-        f"{Estimator(way.symbols.law).find_least_count(articles)} articles or more usually stands out from none; "
-        "smaller ones are lost in the noise. Four times as many articles halve the interval of a share."
+        f"{way.bundle.vocabulary.size} subjects and one more for texts without a known word."
     )
-    return render_estimates(str(HOME / PASSAGES), None, "texts", (), None, counts, (), (), [note])
+    least = Estimator(way.symbols.law).find_least_count(articles)
+    return render_estimates(str(HOME / PASSAGES), None, "texts", (), None, counts, (), (), [note], least)
 
 
 def explain(
@@ -221,18 +220,17 @@ def explain(
 ) -> None:
     """Print sentences before and after, the two ways, counts, a cost, the files, the next commands, and the page."""
     passages, words = ways[PASSAGES], ways[WORDS]
-    table = ResultTable("Three articles, and what comes out by each way", has_lines=True)
-    table.add_columns("article", "its first sentence", *ways)
-    for article in SHOWN:
-        passage, after = passages.rows[article]["text"], first_sentence(words.rows[article]["text"])
-        table.add_row(article, first_sentence(before[article]["body"]), passage, after)
-    print_rows(table)
-    table = ResultTable("The two ways")
-    table.add_columns("", *ways)
+    shown = [
+        (
+            *(article, first_sentence(before[article]["body"])),
+            *(passages.rows[article]["text"], first_sentence(words.rows[article]["text"])),
+        )
+        for article in SHOWN
+    ]
+    title = "Three articles, and what comes out by each way"
+    print_grid(title, shown, ("article", "its first sentence", *ways), has_lines=True)
     both = (describe_passages(passages, linked[PASSAGES]), describe_words(words, linked[WORDS]))
-    for name in both[0]:
-        table.add_row(name, *(facts[name] for facts in both))
-    print_rows(table)
+    print_grid("The two ways", [(name, *(facts[name] for facts in both)) for name in both[0]], ("", *ways))
     rows = [
         (
             " ".join(row["keywords"].split()[:5]),

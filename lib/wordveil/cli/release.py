@@ -12,7 +12,7 @@ from typer import Argument, Option, Typer
 
 from wordveil.cli import release_tables
 from wordveil.cli.options import RunOption, SkipOption, SnapshotOption, prepare_session, read_release_config
-from wordveil.cli.output import print_note, print_rows, print_table, print_whole, show_progress, show_status
+from wordveil.cli.output import print_note, print_table, show_progress, show_status
 from wordveil.cli.pages import render_gate
 from wordveil.cli.scaffold import PAGE_NOTE, Call, Result, command
 from wordveil.cli.verify import verify
@@ -280,7 +280,7 @@ def compact(
 
     done = call.do(compact_release, call.config.home, retain_hours=retain_hours)
     document = {"release": call.config.release, "retain_hours": retain_hours, "tables": done}
-    return Result(document, lambda: print_rows(release_tables.compact_table(done)))
+    return Result(document, partial(release_tables.print_compaction, done))
 
 
 @app.command()
@@ -332,9 +332,7 @@ def show(call: Call) -> Result:
 def _print_release(facts: Mapping[str, Any]) -> None:
     print_table(f"Release {facts['release']}", release_tables.release_facts(facts))
     if facts["runs"]:
-        print_rows(release_tables.runs_table(facts["runs"]))
-        for run_id in release_tables.long_run_ids(facts["runs"]):
-            print_whole("run", [run_id])
+        release_tables.print_runs(facts["runs"])
 
 
 def read_ids(file: str | None, name: str) -> list[str]:

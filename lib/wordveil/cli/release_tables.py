@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wordveil.cli.output import ResultTable, print_note, print_rows, print_table
+from wordveil.cli.output import ResultTable, print_grid, print_note, print_rows, print_table, print_whole
 from wordveil.cli.scaffold import Result
 from wordveil.cli.tables import (
     ALONE_NOTE,
@@ -27,7 +27,6 @@ from wordveil.privacy.table import TablePrivacy
 
 if TYPE_CHECKING:
     from wordveil.assembly.run_report import RunReport
-    from wordveil.release.rules import GateResult
     from wordveil.release.verify import Verified
     from wordveil.spark.release.erase import Erasure, Place
     from wordveil.spark.release.gate import GateDecision
@@ -162,7 +161,15 @@ def _night_run_facts(made: Night, report: RunReport) -> dict[str, str]:
 
 def print_decision(decision: GateDecision) -> None:
     """Print the gate's rules with the measured values."""
-    print_rows(gate_table(decision.result, decision.release, decision.draws_version))
+    rows = [
+        (
+            *(rule.name, str(rule.kind).replace("_", "-"), show_figure(rule), show_value(rule.bound)),
+            "yes" if rule.passed else "NO",
+        )
+        for rule in decision.result.results
+    ]
+    title = f"Gate of {decision.release}, version {decision.draws_version} of the draws"
+    print_grid(title, rows, ("rule", "kind", "measured", "bound", "passed"))
     if not decision.result.results:
         print_note("the configuration has no section gate, so every version passes.")
     if decision.most_refused:
@@ -242,7 +249,7 @@ def print_erasure(made: Erasure) -> None:
     }
     print_table(f"Erased from {made.release}", facts if made.records else {**facts, "texts": "nothing was done"})
     if made.places:
-        print_rows(places_table(made.places))
+        _print_places(made.places)
     if made.decision and not made.decision.result.passed:
         print_decision(made.decision)
 
@@ -259,26 +266,10 @@ def _describe_publication(made: Erasure) -> str:
     return "not needed"
 
 
-def places_table(places: Sequence[Place]) -> ResultTable:
-    """Make a table of what each place still has of erased records."""
-    table = ResultTable("What is left", has_lines=True)
-    table.add_columns("place")
-    table.add_columns("with id", "with text", justify="right")
-    table.add_columns("note")
-    for place in places:
-        named = "not seen" if place.named is None else f"{place.named:,}"
-        table.add_row(place.place, named, f"{place.texts:,}", place.note)
-    return table
-
-
-def gate_table(result: GateResult, release: str, version: int) -> ResultTable:
-    """Make a table with a line for each rule and its measured value."""
-    table = ResultTable(f"Gate of {release}, version {version} of the draws")
-    table.add_columns("rule", "kind", "measured", "bound", "passed")
-    for rule in result.results:
-        kind, passed = str(rule.kind).replace("_", "-"), "yes" if rule.passed else "NO"
-        table.add_row(rule.name, kind, show_figure(rule), show_value(rule.bound), passed)
-    return table
+def _print_places(places: Sequence[Place]) -> None:
+    named = ["not seen" if place.named is None else f"{place.named:,}" for place in places]
+    rows = [(place.place, name, f"{place.texts:,}", place.note) for name, place in zip(named, places, strict=True)]
+    print_grid("What is left", rows, ("place",), ("with id", "with text"), ("note",), has_lines=True)
 
 
 def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
@@ -303,14 +294,11 @@ def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
     }
 
 
-def compact_table(done: Mapping[str, Mapping[str, int]]) -> ResultTable:
-    """Make a table of the files and bytes of each table, before and after."""
-    table = ResultTable("Compacted")
-    table.add_columns("table")
-    table.add_columns("files before", "files", "bytes before", "bytes", justify="right")
-    for name, counts in done.items():
-        table.add_row(name, *(f"{counts[key]:,}" for key in ("files_before", "files", "bytes_before", "bytes")))
-    return table
+def print_compaction(done: Mapping[str, Mapping[str, int]]) -> None:
+    """Print the files and bytes of each table, before and after."""
+    keys = ("files_before", "files", "bytes_before", "bytes")
+    rows = [(name, *(f"{counts[key]:,}" for key in keys)) for name, counts in done.items()]
+    print_grid("Compacted", rows, ("table",), [key.replace("_", " ") for key in keys])
 
 
 def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
@@ -345,13 +333,8 @@ def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
     return shown
 
 
-def long_run_ids(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the ids that :func:`runs_table` breaks into several lines on a narrow terminal."""
-    return [run["run_id"] for run in runs[-_SHOWN_RUNS:] if len(run["run_id"]) > _RUN_ID]
-
-
-def runs_table(runs: Sequence[Mapping[str, Any]]) -> ResultTable:
-    """Make the table of the last runs."""
+def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Print the last runs; ids that the table may break into lines follow it, whole."""
     more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
     table = ResultTable(f"Runs{more}")
     table.add_columns("run", min_width=_RUN_ID)
@@ -359,4 +342,7 @@ def runs_table(runs: Sequence[Mapping[str, Any]]) -> ResultTable:
     for run in runs[-_SHOWN_RUNS:]:
         version = "" if run["input_version"] < 0 else str(run["input_version"])
         table.add_row(run["run_id"], run["kind"], version, str(run["epoch"]), run["state"])
-    return table
+    print_rows(table)
+    for run in runs[-_SHOWN_RUNS:]:
+        if len(run["run_id"]) > _RUN_ID:
+            print_whole("run", [run["run_id"]])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -50,53 +50,31 @@ _SCOPES = {
 }
 
 
-class Attack(NamedTuple):
-    """An attack on the output, and what it finds."""
-
-    name: str
-    result: str
-
-
-class StoredPlace(NamedTuple):
-    """A place of data: the setting that names it, its path, what it holds, and who may read it."""
-
-    setting: str
-    path: str
-    holds: str
-    readers: str
-
-
-class Question(NamedTuple):
-    """A question to answer, or to ask the owner of the data, before signing."""
-
-    name: str
-    text: str
-
-
 def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None, topics: Topics | None = None) -> str:
     """Render the page.
 
     ``guarantee``: that of one token, from the bundle; None if no bundle is built. ``topics``: the bundle's, if any.
     """
-    facts, written, is_shuffled = plan_facts(plan), _write_settings(config), config.output.shuffle is not None
+    facts, written = plan_facts(plan), _write_settings(config)
+    is_release, is_shuffled = config.output.format == "delta", config.output.shuffle is not None
     return render_page(
         "sign_off.html",
         title=f"Sign-off of {plan.release}",
         plan=plan,
-        missing=_list_missing(plan, guarantee),
-        is_internal=config.output.format != "delta" and not config.output.public_only,
-        subjects=_list_subjects(topics),
-        is_release=config.output.format == "delta",
+        missing=[] if guarantee else _list_missing(is_release=is_release),
+        is_internal=not (is_release or config.output.public_only),
+        subjects=[(show_share(share), passage, words) for _, share, passage, words in topics.rank()] if topics else [],
+        is_release=is_release,
         is_shuffled=is_shuffled,
         attacks=list_attacks(plan),
         recovered=list_recovered(plan.recovery),
         price=[*describe_price(plan), *_weigh(plan, guarantee)],
-        promise={**_guarantee_facts(guarantee), **_select_promise(facts)},
+        promise=_guarantee_facts(guarantee) | {name: fact for name, fact in facts.items() if name.startswith(_PROMISE)},
         columns=[*describe_columns(plan, config.source, is_shuffled=is_shuffled), *_list_added(config)],
         exposed=[(name, explain_exposure(name)) for name in plan.exposes],
-        hidden=_list_hidden(plan, is_release=config.output.format == "delta"),
+        hidden=_list_hidden(plan, is_release=is_release),
         budgets=config.budgets and _budget_facts(config.budgets, facts),
-        left_out=_list_left_out(plan, config),
+        left_out=_list_left_out(plan, config, facts.get("left out by budgets")),
         rules=list_rules(config.rules),
         unchecked=[name for name in RULES if name not in config.rules.bounds],
         key=_name_key(config),
@@ -111,18 +89,6 @@ def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None,
         },
         settings=written,
     )
-
-
-def _list_subjects(topics: Topics | None) -> list[dict[str, str]]:
-    """List all subjects, the most frequent in the public passages first."""
-    if topics is None:
-        return []
-    shares = topics.shares.tolist()
-    rows = zip(shares, topics.keywords.to_pylist(), topics.passages.to_pylist(), strict=True)
-    return [
-        {"share": show_share(share), "keywords": keywords, "passage": passage}
-        for share, keywords, passage in sorted(rows, key=lambda row: -row[0])
-    ]
 
 
 def _list_added(config: Config) -> list[dict[str, str]]:
@@ -140,20 +106,18 @@ def _write_settings(config: Config) -> str:
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=100)
 
 
-def _list_missing(plan: Plan, guarantee: WordGuarantee | None) -> list[str]:
+def _list_missing(*, is_release: bool) -> list[str]:
     """List the figures without which the page cannot be signed."""
-    if guarantee is not None:
-        return []
     return [
         "the proved constant, and what a word and a record cost",
         "how many records are linked, and the bound on it",
         "the words or subjects that an attacker recovers",
-        *["how many versions and records each limit of the budgets admits"] * bool(plan.output_format == "delta"),
+        *["how many versions and records each limit of the budgets admits"] * is_release,
     ]
 
 
-def list_attacks(plan: Plan) -> list[Attack]:
-    """List known attacks on the output, the worst first; the words or subjects recovered have bars of their own."""
+def list_attacks(plan: Plan) -> list[tuple[str, str]]:
+    """List known attacks on the output and what each finds, the worst first; recovery has bars of its own."""
     from wordveil.evaluation.linkage import CANDIDATES, bound_linkage  # it loads SciPy
 
     found = plan.recovery if plan.unit != DrawnUnit.WORD else None
@@ -170,22 +134,22 @@ def list_attacks(plan: Plan) -> list[Attack]:
         )
     reading = "No attack is needed: names, codes and numbers among them stand in the output as they were written."
     return [
-        *[Attack("Reading what is copied", " ".join([*copied, reading]))] * bool(copied),
+        *[("Reading what is copied", " ".join([*copied, reading]))] * bool(copied),
         *([_read_subjects(Recovery.from_dict(found))] if found else []),
-        Attack(f"Linking a {'row' if plan.table else 'record'} to its original", ". ".join(linked) + "."),
+        (f"Linking a {'row' if plan.table else 'record'} to its original", ". ".join(linked) + "."),
     ]
 
 
-def _read_subjects(recovery: Recovery) -> Attack:
+def _read_subjects(recovery: Recovery) -> tuple[str, str]:
     """Describe what anyone reads off a table of passages; it succeeds far more often than linking."""
     prior = recovery.frequency
     first, last = prior.after[0], prior.after[-1]
-    return Attack(
-        "Reading the subject",
+    result = (
         f"Anyone who reads the table names the subject of {show_recovered(first)} of the texts "
         f"({show_share(prior.before)} without it), and of {show_recovered(last)} after {last.draws} versions. "
-        "Section 9 lists the subjects.",
+        "Section 9 lists the subjects."
     )
+    return "Reading the subject", result
 
 
 def _capitalise(sentence: str) -> str:
@@ -237,11 +201,6 @@ def _guarantee_facts(guarantee: WordGuarantee | None) -> dict[str, str]:
     return facts
 
 
-def _select_promise(facts: Mapping[str, str]) -> dict[str, str]:
-    """Select a plan's facts on the promise."""
-    return {name: fact for name, fact in facts.items() if name.startswith(_PROMISE)}
-
-
 def _budget_facts(budgets: BudgetsSection, facts: Mapping[str, str]) -> dict[str, str]:
     return {
         **{f"{scope}: {name}": facts.get(f"budgets.{scope}", "no limit") for scope, name in _SCOPES.items()},
@@ -251,7 +210,7 @@ def _budget_facts(budgets: BudgetsSection, facts: Mapping[str, str]) -> dict[str
     }
 
 
-def _list_left_out(plan: Plan, config: Config) -> list[str]:
+def _list_left_out(plan: Plan, config: Config, shares: str | None) -> list[str]:
     """List what the sums of budgets do not count, and whom their limits leave out."""
     counted = "the ledger counts the releases that name it, and nothing else"
     others = "Outputs that are Parquet tables, frames of `wordveil.sanitise`, and releases of another ledger"
@@ -263,7 +222,6 @@ def _list_left_out(plan: Plan, config: Config) -> list[str]:
     lines.append("No sum covers what is shown (section 3), nor which versions of a text are equal.")
     if config.budgets is None:
         return lines
-    shares = plan_facts(plan).get("left out by budgets")
     has_authors = config.source.author is not None and {"author", "corpus"} & config.budgets.budget.limits.keys()
     last = "the last records, by id, of authors with many" if has_authors else "later versions of a record"
     lines.append(
@@ -293,30 +251,28 @@ def _name_key(config: Config) -> str:
     return f"the environment variable {config.key.env}"
 
 
-def list_places(config: Config) -> list[StoredPlace]:
-    """List what is stored, where, and for whom."""
+def list_places(config: Config) -> list[tuple[str, str, str, str]]:
+    """List the places of data: the setting that names each, its path, what it holds, and who may read it."""
     output, home = config.output, config.output.path.rstrip("/")
     internal = "internal: as secret as the input's ids"
-    places = [
-        StoredPlace(config.source.setting, config.source.name, "the original texts", "as now; wordveil only reads")
-    ]
+    places = [(config.source.setting, config.source.name, "the original texts", "as now; wordveil only reads")]
     if config.stream:
         holds = "original texts that wait, and how far they were read"
-        places.append(StoredPlace("stream", f"{config.stream.name}, {config.stream.checkpoint}", holds, internal))
+        places.append(("stream", f"{config.stream.name}, {config.stream.checkpoint}", holds, internal))
     if config.ledger is None:
         rows = "sanitised rows" if output.public_only else "sanitised rows, and refused records with their reasons"
         readers = "may be passed on" if output.public_only else f"{internal}; pass on a table of output.public_only"
-        places.append(StoredPlace("output.path", output.path, rows, readers))
+        places.append(("output.path", output.path, rows, readers))
     else:
         draws = "every draw: ids, authors, sanitised texts, why records were refused; never an original text"
         ids = "" if output.shuffle else "ids, "
         public = f"{ids}kept columns, sanitised texts and their cost, of released records"
         places += [
-            StoredPlace("output.path", f"{home}/{DRAWS}", draws, internal),
-            StoredPlace("output.path", f"{home}/{JOURNAL}", "runs, gates, publications; no ids", "internal"),
-            StoredPlace("output.public", output.public or f"{home}/{PUBLIC}", public, "the readers of the release"),
-            StoredPlace("output.path", f"{home}/manifests", "signed manifests of all publications", "may be published"),
-            StoredPlace(
+            ("output.path", f"{home}/{DRAWS}", draws, internal),
+            ("output.path", f"{home}/{JOURNAL}", "runs, gates, publications; no ids", "internal"),
+            ("output.public", output.public or f"{home}/{PUBLIC}", public, "the readers of the release"),
+            ("output.path", f"{home}/manifests", "signed manifests of all publications", "may be published"),
+            (
                 "ledger.path",
                 config.ledger.path,
                 "ids and authors with their costs and content tags, also of erased records; no text",
@@ -324,12 +280,10 @@ def list_places(config: Config) -> list[StoredPlace]:
             ),
         ]
     if config.mechanism.settings.record_limit:
-        bundle = StoredPlace(
-            "bundle_store", config.bundle_store, "weights that the private corpus trained", "like the input"
-        )
+        bundle = ("bundle_store", config.bundle_store, "weights that the private corpus trained", "like the input")
     else:
-        bundle = StoredPlace("bundle_store", config.bundle_store, "public data alone", "anyone; only its owner writes")
-    return [*places, bundle, StoredPlace("key", _name_key(config), "the master key", "the job alone")]
+        bundle = ("bundle_store", config.bundle_store, "public data alone", "anyone; only its owner writes")
+    return [*places, bundle, ("key", _name_key(config), "the master key", "the job alone")]
 
 
 def list_limits(plan: Plan, config: Config) -> list[str]:
@@ -371,49 +325,43 @@ def list_limits(plan: Plan, config: Config) -> list[str]:
     return limits
 
 
-def list_questions(plan: Plan, config: Config) -> list[Question]:
-    """List the questions to answer before signing, in the order of the page."""
+def list_questions(plan: Plan, config: Config) -> list[tuple[str, str]]:
+    """List the questions to answer before signing, each after its name, in the order of the page."""
     files = ", ".join(f"{setting} {name}" for setting, name in config.mechanism.names.items())
     columns: Sequence[str] = (*([] if config.output.shuffle else [config.source.id]), *config.source.kept_names)
     questions = [
-        Question(
-            "Attackers", "Who has the originals, or could get them? Is each attack of section 1 acceptable from them?"
-        ),
-        Question(
+        ("Attackers", "Who has the originals, or could get them? Is each attack of section 1 acceptable from them?"),
+        (
             "Measurement",
             "Which share of records and authors did `wordveil evaluate` find on this corpus? Attach its report.",
         ),
-        Question("Audit", "Did `wordveil audit bundle` pass for this bundle? Attach its result."),
-        Question("Epsilon", "Was it chosen on public text, and not by looking at outputs of this corpus?"),
-        Question("Public files", f"Where does each come from, and were all made without private text ({files})?"),
-        Question("Exposures", "May every reader learn each entry of what is shown?"),
+        ("Audit", "Did `wordveil audit bundle` pass for this bundle? Attach its result."),
+        ("Epsilon", "Was it chosen on public text, and not by looking at outputs of this corpus?"),
+        ("Public files", f"Where does each come from, and were all made without private text ({files})?"),
+        ("Exposures", "May every reader learn each entry of what is shown?"),
     ]
     if columns:
         each = (
             f"Does the purpose need each published column ({', '.join(columns)})? Does an id mean anything elsewhere?"
         )
-        questions.append(Question("Columns", each))
+        questions.append(("Columns", each))
     if plan.unit != DrawnUnit.WORD:
-        questions.append(Question("Subjects", "Have you read the list in section 9? Is one too telling?"))
+        questions.append(("Subjects", "Have you read the list in section 9? Is one too telling?"))
     if config.ledger is None:
-        questions.append(Question("Other outputs", "Which others exist of these records? Who adds up their costs?"))
+        questions.append(("Other outputs", "Which others exist of these records? Who adds up their costs?"))
     else:
         questions += [
-            Question("Budgets", "Which period do the limits cover? Who may raise them, and what follows at the end?"),
-            Question(
-                "Other outputs", "Do all releases with these people's records share the ledger? What else exists?"
-            ),
+            ("Budgets", "Which period do the limits cover? Who may raise them, and what follows at the end?"),
+            ("Other outputs", "Do all releases with these people's records share the ledger? What else exists?"),
         ]
         private = [name for name in config.rules.bounds if RULES[name].kind is Kind.PRIVATE]
         reads = f" Are those that read originals ({', '.join(private)}) worth the bit they show?" if private else ""
-        questions.append(Question("Gate", f"Are these the rules that were agreed, and is none missing?{reads}"))
+        questions.append(("Gate", f"Are these the rules that were agreed, and is none missing?{reads}"))
     questions += [
-        Question("Key", "Who can read it, where are its copies, and when is it destroyed?"),
-        Question("Internal data", "Who reads drafts, reports, ledger and logs, and for how long are they kept?"),
-        Question("Erasure", "Who erases a person's records on request, in what time, and from backups?"),
-        Question(
-            "Readers", "Are they told that texts are not the originals, what they may conclude, and who is left out?"
-        ),
-        Question("Changes", "Who asks for a new sign-off when a fingerprint or the settings below change?"),
+        ("Key", "Who can read it, where are its copies, and when is it destroyed?"),
+        ("Internal data", "Who reads drafts, reports, ledger and logs, and for how long are they kept?"),
+        ("Erasure", "Who erases a person's records on request, in what time, and from backups?"),
+        ("Readers", "Are they told that texts are not the originals, what they may conclude, and who is left out?"),
+        ("Changes", "Who asks for a new sign-off when a fingerprint or the settings below change?"),
     ]
     return questions

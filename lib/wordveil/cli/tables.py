@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from wordveil.cli.output import ResultTable
+from wordveil.cli.output import ResultTable, print_grid
 from wordveil.privacy.guarantees import CORPUS_METRIC, TEXTS
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.privacy.table import TablePrivacy
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wordveil.release.rules import RuleResult
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview
-    from wordveil.text.codec import TokenReading
 
 PRIVATE_NOTE = (
     "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: use public "
@@ -156,7 +155,7 @@ def show_time(hours: float | None) -> str:
 
 
 def words_notes(preview: Preview) -> list[str]:
-    """Make the notes for readers of :func:`word_table`."""
+    """Make the notes for readers of :func:`print_words`."""
     return [WORDS_NOTE, *([CLUSTERS_NOTE] if preview.by_cluster else [])]
 
 
@@ -176,25 +175,10 @@ def list_words(previews: Sequence[WordPreview]) -> tuple[list[str], list[list[st
     return ["word", *stays, f"likeliest others at {lines[len(lines) // 2].epsilon:g}"], rows
 
 
-def word_table(previews: Sequence[WordPreview]) -> ResultTable:
-    """Make a table of the outputs of each word, as :func:`list_words`."""
+def print_words(previews: Sequence[WordPreview]) -> None:
+    """Print the outputs of each word, as :func:`list_words`."""
     (word, *stays, others), rows = list_words(previews)
-    table = ResultTable(f"What words become, by {previews[0].draws:,} draws each")
-    table.add_columns(word)
-    table.add_columns(*stays, justify="right")
-    table.add_columns(others)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def token_table(tokens: Sequence[TokenReading]) -> ResultTable:
-    """Make a table of the class and the treatment of each token of a sentence."""
-    table = ResultTable("What each token was taken for")
-    table.add_columns("token", "taken for", "what happens")
-    for reading in tokens:
-        table.add_row(*reading)
-    return table
+    print_grid(f"What words become, by {previews[0].draws:,} draws each", rows, (word,), stays, (others,))
 
 
 def length_facts(lines: Sequence[OutputLength]) -> dict[str, str]:

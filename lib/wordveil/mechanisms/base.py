@@ -97,6 +97,12 @@ class Topics:
     keywords: pa.StringArray
     shares: Float64
 
+    def rank(self) -> list[tuple[int, float, str, str]]:
+        """List each symbol with its share, passage and keywords, the most frequent in public texts first."""
+        columns = (self.shares.tolist(), self.passages.to_pylist(), self.keywords.to_pylist())
+        rows = zip(range(len(self.shares)), *columns, strict=True)
+        return sorted(rows, key=lambda row: -row[1])
+
 
 @dataclass(frozen=True)
 class MechanismArtifact:

@@ -71,6 +71,11 @@ class Budget:
         scopes: dict[BudgetScope, float | None] = {"record": self.record, "author": self.author, "corpus": self.corpus}
         return {scope: limit for scope, limit in scopes.items() if limit is not None}
 
+    @property
+    def unit_name(self) -> str:
+        """Unit of the limits, for people."""
+        return "nats" if self.unit == PURE else f"epsilon of {self.unit}"
+
 
 def multiply(quantity: int, price: float) -> float:
     """Return ``quantity * price``, infinite if the price is. Raises :class:`OverflowError` beyond :data:`MAX_EXACT`."""

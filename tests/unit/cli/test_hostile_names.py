@@ -16,7 +16,8 @@ from support.evaluations import make_evaluation
 from support.hostile_texts import NAMES, show_on_terminal
 from support.repository import LIB, MODULES
 from support.workspaces import Command
-from wordveil.cli import evaluation_tables, output
+from wordveil.cli import output
+from wordveil.cli.evaluate import print_scores
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.report.files import write_evaluation, write_scores
 from wordveil.report.page import render_evaluation
@@ -69,7 +70,7 @@ SHOWN: dict[str, Callable[[str], None]] = {
     "facts": lambda name: output.print_table(name, {name: name, "files": [name, name]}, [name]),
     "line": output.print_line,
     "table": show_table,
-    "scores": lambda name: evaluation_tables.print_scores(rename(make_evaluation(), name)),
+    "scores": lambda name: print_scores(rename(make_evaluation(), name)),
     "work": show_work,
 }
 

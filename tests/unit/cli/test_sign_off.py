@@ -209,7 +209,7 @@ def test_sign_off_of_several_columns_has_the_policy_of_a_run():
 
 def test_sign_off_of_carrier_phrases_warns_of_reading():
     plan = replace(PLAN, exposes=("carrier_phrases",))
-    assert list_attacks(plan)[0].name == "Reading what is copied"
+    assert list_attacks(plan)[0][0] == "Reading what is copied"
 
 
 def test_sign_off_of_a_shuffled_job_says_its_key_is_thrown_away():
@@ -227,7 +227,7 @@ def test_sign_off_of_a_generator_keeps_weights_secret(monkeypatch: pytest.Monkey
     config = make_config()
     monkeypatch.setattr(type(config.mechanism.settings), "record_limit", 9)
     assert ("bundle_store", "weights that the private corpus trained") in [
-        (place.setting, place.holds) for place in list_places(config)
+        (setting, holds) for setting, _, holds, _ in list_places(config)
     ]
     assert "whoever reads them may find whole sentences" in read_page(config, PLAN, WORD)
 
@@ -266,20 +266,20 @@ def test_sign_off_settings_hold_what_was_set_alone():
 
 
 def test_list_attacks_without_a_forecast_claims_no_figure():
-    (attack,) = list_attacks(replace(PLAN, epsilon_bound=None, epsilon_pure=None, bundle=None))
-    assert "no forecast" in attack.result.lower()
-    assert "probability" not in attack.result
+    ((_, found),) = list_attacks(replace(PLAN, epsilon_bound=None, epsilon_pure=None, bundle=None))
+    assert "no forecast" in found.lower()
+    assert "probability" not in found
 
 
 def test_list_questions_have_names_of_their_own():
-    names = [question.name for question in list_questions(WHOLE, make_config())]
+    names = [name for name, _ in list_questions(WHOLE, make_config())]
     assert len(names) == len({*names})
     assert "Subjects" in names
-    assert "Subjects" not in [question.name for question in list_questions(PLAN, make_config())]
+    assert "Subjects" not in [name for name, _ in list_questions(PLAN, make_config())]
 
 
 def test_officers_page_has_the_questions_of_a_sign_off():
     config = make_config(mechanism=SUBJECTS, text={"profile": "passages"}, budgets=None)
-    asked = [question.name for question in list_questions(WHOLE, config)]
+    asked = [name for name, _ in list_questions(WHOLE, config)]
     page = (ROOT / "docs" / "officer.md").read_text("utf-8")
     assert re.findall(r"^\| ([A-Z][\w ]+) \|", page, re.MULTILINE) == asked

@@ -9,7 +9,7 @@ import pytest
 
 from support.evaluations import make_attack, make_evaluation, make_score
 from support.pages import ESCAPED, EVIL, Elements, check_alone, read_text
-from wordveil.cli.evaluation_tables import print_scores
+from wordveil.cli.evaluate import print_scores
 from wordveil.report.compare import compare_evaluations, render_comparison
 from wordveil.report.page import describe_evaluation, draw_heatmap, draw_scores, render_evaluation, write_headline
 from wordveil.report.values import show_number

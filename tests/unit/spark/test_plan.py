@@ -13,8 +13,7 @@ from support.published import RELEASE
 from support.workspaces import WORDS, Workspace, corpus, write_delta
 from wordveil.assembly.bundles import build_bundle, find_once
 from wordveil.assembly.run_report import NOTHING, RunReport, make_report
-from wordveil.cli.output import print_rows
-from wordveil.cli.plan_tables import cluster_table, plan_facts
+from wordveil.cli.plan_tables import plan_facts, print_clusters
 from wordveil.config.guess import Column
 from wordveil.config.load import parse_config
 from wordveil.config.schema import SparkSection
@@ -194,7 +193,7 @@ def test_a_preview_says_whether_words_stand_for_clusters(
     assert len(cluster["members"]) < len(WORDS)
     assert cluster["written"][0]["word"] in cluster["members"]
     assert cluster["written"][0]["probability"] >= cluster["written"][-1]["probability"] > 0
-    print_rows(cluster_table(preview.clusters))
+    print_clusters(preview.clusters)
     assert WORDS[0] in capsys.readouterr().out
 
 
