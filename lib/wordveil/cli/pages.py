@@ -14,8 +14,7 @@ from wordveil.cli import release_tables, tables
 from wordveil.privacy.recovery import WORD, PriorRecovery, Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import RULES, RuleResult
-from wordveil.report.bars import Bar, draw_bars
-from wordveil.report.histograms import draw_histogram
+from wordveil.report.bars import Bar, draw_bars, draw_histogram
 from wordveil.report.templates import render_page
 from wordveil.report.values import show_recovered, show_share
 from wordveil.text.choices import DrawnUnit

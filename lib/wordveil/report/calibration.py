@@ -8,8 +8,7 @@ from typing import Any
 
 from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, FoundEpsilon, WordFigure
 from wordveil.privacy.recovery import PriorRecovery, Recovery
-from wordveil.report.bars import VISIBLE
-from wordveil.report.histograms import draw_histogram
+from wordveil.report.bars import VISIBLE, draw_histogram
 from wordveil.report.picture import choose_ticks, make_marks, make_scale
 from wordveil.report.templates import render_page
 from wordveil.report.values import NOT_MEASURED, show_number, show_recovered, show_share

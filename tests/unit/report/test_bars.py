@@ -1,10 +1,11 @@
-"""Bars: each is visible and on one scale with its marks."""
+"""Bars and histograms: each is visible, bars on one scale with their marks."""
 
 from __future__ import annotations
 
 import pytest
 
-from wordveil.report.bars import Bar, draw_bars
+from wordveil.report.bars import Bar, draw_bars, draw_histogram
+from wordveil.scores.counts import Bin
 
 
 def test_bars_of_large_shares_are_linear():
@@ -49,3 +50,20 @@ def test_marks_of_a_logarithmic_chart_are_on_its_scale():
 def test_bars_below_a_millionth_have_no_length():
     tiny, whole = (draw_bars([Bar("", 1e-8, ""), Bar("", 1.0, "")])["rows"][number]["share"] for number in (0, 1))
     assert (tiny, whole) == (0.0, 100.0)
+
+
+def test_histogram_of_like_counts_is_linear():
+    chart = draw_histogram([Bin(0, 9, 50), Bin(10, 19, 100), Bin(20, None, 0)])
+    assert chart is not None
+    assert [column["height"] for column in chart["columns"]] == [75.0, 150.0, 0.0]
+    assert [column["tick"] for column in chart["columns"]] == ["0", "10", "20+"]
+    assert chart["grid"] == []
+
+
+def test_histogram_with_a_rare_bin_is_logarithmic():
+    chart = draw_histogram([Bin(0, 0, 99_500), Bin(1, 1, 0), Bin(2, None, 1)])
+    assert chart is not None
+    assert [column["height"] for column in chart["columns"]] == [150.0, 0.0, pytest.approx(9, abs=0.1)]
+    assert len(chart["grid"]) == 5, "1 to 10,000"
+    steps = [upper - lower for lower, upper in zip(chart["grid"][1:], chart["grid"][2:], strict=False)]
+    assert steps == pytest.approx([30, 30, 30], abs=1.5)
