@@ -138,7 +138,7 @@ def measure_spark(*, smallest: bool) -> dict[str, Any]:
     """Time the counts of symbols in groups beside the count of rows, in turns, on one core."""
     from pyspark.sql import SparkSession
 
-    from wordveil.spark.analytics.symbols import Meanings, SymbolCounts
+    from wordveil.spark.analytics import Meanings, SymbolCounts
 
     rng, records, size = np.random.default_rng(1), RECORDS // (1000 if smallest else 1), 500
     law = SymbolLaw.of_response(8.0, size)

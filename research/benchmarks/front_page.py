@@ -44,7 +44,7 @@ from wordveil.records.columns import ONE_TEXT
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.records.schema import REASON_COLUMN, SYMBOLS
 from wordveil.report.estimates import draw_lines
-from wordveil.spark.analytics.symbols import Meanings, SymbolCounts
+from wordveil.spark.analytics import Meanings, SymbolCounts
 
 PICTURES = ROOT / "docs" / "pictures"
 KEY = MasterKey(sha256(b"research/benchmarks/front_page.py").digest())

@@ -18,8 +18,7 @@ from wordveil.measures.estimates import Estimator, PairEstimator
 from wordveil.mechanisms.laws import SymbolLaw
 from wordveil.records.schema import SYMBOLS_FILE
 from wordveil.release.verify import MANIFEST
-from wordveil.spark.analytics.analysis import analyse
-from wordveil.spark.analytics.symbols import SymbolCounts
+from wordveil.spark.analytics import SymbolCounts, analyse
 from wordveil.spark.sanitise.job import run_sanitise
 
 WORDS = EMBEDDING.words.to_pylist()

@@ -230,8 +230,7 @@ def test_an_older_table_that_is_put_back_is_refused(lake: Lake, tmp_path: Path, 
 def write_checkpoint(lake: Lake) -> Path:
     """Let Spark sum up the log in a file."""
     lake.forget()
-    log_of_table = DeltaTable(lake.spark, str(lake.public), "table")._log()[0]
-    log_of_table.checkpoint()
+    DeltaTable(lake.spark, str(lake.public), "table").snapshot().deltaLog().checkpoint()
     return max(lake.public.glob("_delta_log/*.checkpoint*.parquet"))
 
 

@@ -104,12 +104,12 @@ def test_a_release_follows_its_input(released: States, monkeypatch: pytest.Monke
     draws_table = lake.spark.read.format("delta").load(str(lake.home / "draws"))
     for most, joined in ((latest._FEW, drawn_later), (2, drawn_later - {"r00008", "r00009"})):
         monkeypatch.setattr(latest, "_FEW", most)
-        found = latest.NewestRows.find(draws_table, "id", journal)
-        assert found.again is not None
-        assert {row[0] for row in found.again.select("__id").collect()} == joined
-        assert {row["id"]: row["__seq"] for row in found.rows.collect()} == newest
-        assert found.rows.count() == len(newest) == 10
-        found.close()
+        rows, again = latest.find_newest(draws_table, "id", journal)
+        assert again is not None
+        assert {row[0] for row in again.select("__id").collect()} == joined
+        assert {row["id"]: row["__seq"] for row in rows.collect()} == newest
+        assert rows.count() == len(newest) == 10
+        again.unpersist()
 
     # The tests read tables without Spark, and see what Spark sees, over several commits.
     for table in (lake.home / "draws", lake.ledger):

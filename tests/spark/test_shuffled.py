@@ -22,7 +22,7 @@ from wordveil.measures.estimates import Estimator
 from wordveil.mechanisms.laws import SymbolLaw
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import MANIFEST, verify_table
-from wordveil.spark.analytics.analysis import analyse
+from wordveil.spark.analytics import analyse
 from wordveil.spark.platform import delta_table
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.erase import erase

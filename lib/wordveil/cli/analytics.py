@@ -15,7 +15,7 @@ from wordveil.cli.tables import left_out_facts
 from wordveil.errors import usage_error
 
 if TYPE_CHECKING:
-    from wordveil.spark.analytics.analysis import Analysis
+    from wordveil.spark.analytics import Analysis
 
 
 class Period(StrEnum):
@@ -81,7 +81,7 @@ def analytics(
 
     Example: `wordveil analytics --table published/reviews --over day --every week --output analytics`
     """
-    from wordveil.spark.analytics.analysis import analyse
+    from wordveil.spark.analytics import analyse
     from wordveil.text.stop_words import load_stop_words
 
     groups = by.split(",") if by else []

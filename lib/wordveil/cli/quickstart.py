@@ -187,7 +187,7 @@ def count_subjects(texts: Sequence[str], way: Way) -> list[dict[str, Any]]:
     from wordveil.measures.estimates import Estimator
     from wordveil.records.codec import ColumnsCodec
     from wordveil.records.columns import ONE_TEXT
-    from wordveil.spark.analytics.symbols import Meanings, SymbolCounts
+    from wordveil.spark.analytics import Meanings, SymbolCounts
 
     described, law = describe_symbols(way.bundle), way.symbols.law
     assert described is not None

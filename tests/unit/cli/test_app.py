@@ -58,7 +58,7 @@ def test_each_command_has_an_example_that_parses(path: list[str]):
         (["ledger", "--ledger", "some"], "wordveil.spark.release.ledger_report.read_ledger"),
         (["verify", "--on-spark", "--table", "some"], "wordveil.spark.release.verify.verify_by_spark"),
         (["ngrams", "--input", "some", "--text", "t", "-o", "m", "--public"], "wordveil.spark.input.inspect.open_path"),
-        (["analytics", "--table", "some", "--output", "tables"], "wordveil.spark.analytics.analysis.analyse"),
+        (["analytics", "--table", "some", "--output", "tables"], "wordveil.spark.analytics.analyse"),
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",
 )

@@ -11,7 +11,7 @@ from wordveil.errors import ConfigError
 from wordveil.input.columns import Columns
 from wordveil.input.source import Source
 from wordveil.records.pseudonyms import Pseudonym
-from wordveil.spark.input.statistics import _has_statistics
+from wordveil.spark.input.table_versions import _has_statistics
 from wordveil.spark.platform.columns import check_columns, rename_columns
 
 SCHEMA = (

@@ -172,7 +172,9 @@ def audit_release(
             ]
             runs.append(CanaryRun(sides[0], sides[1], drawn is blind, bundle.vocabulary.size))
     progress("comparing outputs")
-    claim = _make_claim(settings, source)
+    made = (field.name for field in settings.columns.output_fields)
+    names = frozenset({source.id, *source.kept_names, *made})
+    claim = ReleaseClaim(str(settings.relation), settings.exposes, names)
     findings = judge_runs(inputs, runs, claim, alpha, untested)
     return Audit(
         kind=RELEASE,
@@ -194,12 +196,6 @@ def audit_release(
         findings=findings,
         notes=tuple(_list_notes(source, config.output)),
     )
-
-
-def _make_claim(settings: RecordSettings, source: Source) -> ReleaseClaim:
-    """Make the claim that each row of the output must state and keep."""
-    made = (field.name for field in settings.columns.output_fields)
-    return ReleaseClaim(str(settings.relation), settings.exposes, frozenset({source.id, *source.kept_names, *made}))
 
 
 def _make_inputs(source: Source, sanitiser: BundleSanitiser, copies: int, seed: int) -> Inputs:

@@ -21,7 +21,7 @@ from wordveil.records.paths import read_path
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.input.listing import find_relations, name_class
 from wordveil.spark.platform.iceberg import find_iceberg_table
-from wordveil.spark.platform.jvm import find_relation, gateway, list_items
+from wordveil.spark.platform.jvm import find_file_relation, find_relation, gateway, list_items
 
 _LONG = 10
 """Length, including a sign, from which a number may not be an INT."""
@@ -29,7 +29,6 @@ _WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
 _NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[dDfF]?", re.ASCII)
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _TIMES = {"CurrentDate", "CurrentTime", "CurrentTimestamp", "LocalTimestamp", "Now"}
-_FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 _ORDER = {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "Between"}
 _AMONG = {"In", "InSet", "LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"}
@@ -44,10 +43,8 @@ def list_partitions(frame: DataFrame) -> frozenset[str]:
         spec = iceberg.table().spec()
         fields = [field for field in spec.fields() if field.transform().isIdentity()]
         return frozenset(str(spec.schema().findColumnName(field.sourceId())) for field in fields)
-    relation = find_relation(frame, "LogicalRelation")
-    if relation is None or not is_instance_of(gateway(frame.sparkSession), relation.relation(), _FILES):
-        return frozenset()
-    return frozenset(map(str, relation.relation().partitionSchema().fieldNames()))
+    files = find_file_relation(frame)
+    return frozenset() if files is None else frozenset(map(str, files.partitionSchema().fieldNames()))
 
 
 def check_condition(spark: SparkSession, plan: Any, source: Source, partitions: Collection[str]) -> None:

@@ -24,7 +24,7 @@ from wordveil.records.schema import (
     REASON_COLUMN,
     UNDECODABLE,
 )
-from wordveil.spark.platform.columns import column, field_column, find_field, text_paths
+from wordveil.spark.platform.columns import column, field_column, text_paths
 from wordveil.spark.platform.session import require_encrypted_scratch
 from wordveil.spark.platform.versions import is_valid_utf8
 
@@ -46,7 +46,7 @@ def screen_input(
     Spark reads the texts once. To find repeated ids it reads the ids first, unless ``refused`` names a column with the
     known reasons (null for records without one).
     """
-    texts = [_to_string(table, path) for path in text_paths(table.schema, columns)]
+    texts = [field_column(path).cast("string") for path in text_paths(table.schema, columns)]
     sizes = [F.octet_length(text) for text in texts]
     total = sizes[0] if len(sizes) == 1 else reduce(add, (F.coalesce(size, F.lit(0)).cast("bigint") for size in sizes))
     known = F.col(refused) if refused else None
@@ -68,12 +68,6 @@ def screen_input(
     return table.select(*passed, *readable, why.alias(REASON_COLUMN))
 
 
-def _to_string(table: DataFrame, path: Sequence[str]) -> Column:
-    field = find_field(table.schema, path)
-    assert field is not None
-    return field_column(path) if isinstance(field.dataType, StringType) else field_column(path).cast("string")
-
-
 def flag_invalid_ids(table: DataFrame, columns: Columns, *, is_unique: bool = False) -> tuple[DataFrame, Column]:
     """Return the table, and why each record's id is invalid (null if it is valid).
 
@@ -91,18 +85,14 @@ def flag_invalid_ids(table: DataFrame, columns: Columns, *, is_unique: bool = Fa
     return table, reason
 
 
-def _may_repeat(table: DataFrame, name: str) -> bool:
-    """Return whether some id may be repeated, by 64-bit hashes: counting ids takes more than twice as long."""
-    hashes = table.where(column(name).isNotNull()).select(F.xxhash64(column(name)).alias("__hash"))
-    return bool(hashes.groupBy("__hash").count().where("count > 1").take(1))
-
-
 def _mark_duplicates(table: DataFrame, name: str) -> tuple[DataFrame, Column]:
     """Return the table, and a condition for records with a repeated id; without any, the texts need no join."""
     counts = table.select(column(name).alias("__id")).where("__id is not null").groupBy("__id").count()
     repeated = counts.where(F.col("count") > 1).select("__id")
-    number = repeated.count() if _may_repeat(table, name) else 0
-    if number == 0:
+    # Counting ids takes more than twice as long as counting their hashes of 64 bits.
+    hashes = table.where(column(name).isNotNull()).select(F.xxhash64(column(name)).alias("__hash"))
+    may_repeat = hashes.groupBy("__hash").count().where("count > 1").take(1)
+    if not (number := repeated.count() if may_repeat else 0):
         return table, F.lit(False)
     marked = repeated.withColumn("__duplicate", F.lit(True))
     if number <= _BROADCAST_IDS:

@@ -26,12 +26,12 @@ from wordveil.spark.input.condition import check_condition, list_partitions
 from wordveil.spark.input.listing import check_listing
 from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source
 from wordveil.spark.input.scans import check_scans
-from wordveil.spark.input.statistics import require_hidden_texts
 from wordveil.spark.input.table_versions import (
     NO_VERSIONS,
     find_snapshot,
     find_version,
     refresh_table,
+    require_hidden_texts,
     version_errors,
     wrong_version,
 )
@@ -40,6 +40,7 @@ from wordveil.spark.platform.delta import CHANGE_FEED, read_delta_files, read_de
 from wordveil.spark.platform.errors import error_condition, input_errors, job_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.iceberg import find_iceberg_path
+from wordveil.spark.platform.jvm import set_options
 from wordveil.spark.platform.versions import file_path, parse_schema, try_cast
 
 _LOGGER = logging.getLogger(__name__)
@@ -329,15 +330,13 @@ def adapt_columns(frame: DataFrame, source: Source, where: str, *, lists: bool =
 
 def _apply_condition(spark: SparkSession, frame: DataFrame, where: str, params: Mapping[str, str]) -> DataFrame:
     view = f"wordveil_{secrets.token_hex(8)}"
-    before = spark.conf.get(_BIND_LATE, None)
     frame.createTempView(view)
+    kept = f" OR {MALFORMED_COLUMN}" if MALFORMED_COLUMN in frame.columns else ""
     try:
-        spark.conf.set(_BIND_LATE, "true")
-        kept = f" OR {MALFORMED_COLUMN}" if MALFORMED_COLUMN in frame.columns else ""
-        return spark.sql(f"SELECT * FROM {view} AS input WHERE (\n{where}\n){kept}", args=dict(params))  # noqa: S608 - values are parameters
+        with set_options(spark, {_BIND_LATE: "true"}):
+            return spark.sql(f"SELECT * FROM {view} AS input WHERE (\n{where}\n){kept}", args=dict(params))  # noqa: S608 - values are parameters
     finally:
         spark.catalog.dropTempView(view)
-        spark.conf.unset(_BIND_LATE) if before is None else spark.conf.set(_BIND_LATE, before)
 
 
 @contextmanager

@@ -1,23 +1,29 @@
-"""Versions of tables: Delta's, and Iceberg's snapshots. Spark reads both by ``versionAsOf`` and ``timestampAsOf``."""
+"""Versions of tables: Delta's, and Iceberg's snapshots; and statistics of texts in Delta's log.
+
+Spark reads both by ``versionAsOf`` and ``timestampAsOf``.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.java_gateway import is_instance_of
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.input.columns import fold_name
 from wordveil.input.source import Source
+from wordveil.records.paths import read_path
 from wordveil.spark.platform.errors import error_condition, silence_query_logs
 from wordveil.spark.platform.iceberg import find_iceberg_table
-from wordveil.spark.platform.jvm import find_relation, gateway
+from wordveil.spark.platform.jvm import find_file_relation
+from wordveil.spark.platform.session import require_encrypted_scratch
 
+_NAMED, _FIRST = "delta.dataSkippingStatsColumns", "delta.dataSkippingNumIndexedCols"
 _TOO_EARLY = "is before the first version that the Delta table still has. Use a later time."
 _TOO_LATE = "is after the latest version of the Delta table. Use an earlier time, or none to read the latest."
 _NO_TIME = 'is not a date or time that Spark reads. Write it as in "2026-11-20 03:00:00".'
@@ -62,11 +68,9 @@ def find_version(frame: DataFrame, source: Source) -> TableVersion | None:
 
     Raises :class:`InputError` for an Iceberg table of which no version can be read again.
     """
-    snapshot = find_snapshot(frame)
-    if snapshot is not None:
+    if (snapshot := find_snapshot(frame)) is not None:
         return TableVersion(int(snapshot.version()), str(snapshot.metadata().id()), is_delta=True)
-    iceberg = find_iceberg_table(frame)
-    if iceberg is None:
+    if (iceberg := find_iceberg_table(frame)) is None:
         return None
     if iceberg.branch() is not None:
         raise _selected(source)
@@ -82,18 +86,15 @@ def find_version(frame: DataFrame, source: Source) -> TableVersion | None:
 
 def refresh_table(frame: DataFrame) -> None:
     """Refresh Iceberg's catalogue, which keeps tables as it last read them, for what other processes have written."""
-    iceberg = find_iceberg_table(frame)
-    if iceberg is not None:
+    if (iceberg := find_iceberg_table(frame)) is not None:
         iceberg.table().refresh()
 
 
 def find_snapshot(frame: DataFrame) -> Any:
     """Return the state of the Delta table that a frame reads, or None for other tables and for views."""
-    relation = find_relation(frame, "LogicalRelation")
-    files = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
-    if relation is None or not is_instance_of(gateway(frame.sparkSession), relation.relation(), files):
+    if (files := find_file_relation(frame)) is None:
         return None
-    location = relation.relation().location()
+    location = files.location()
     return location.snapshotAtAnalysis() if "TahoeLog" in location.getClass().getSimpleName() else None
 
 
@@ -129,3 +130,39 @@ def _selected(source: Source) -> InputError:
         f"{source.setting} = {source.name}: is read at a branch, a tag or a snapshot of its own, so that no version "
         "can be chosen. Name the table itself, and set input.version to that snapshot."
     )
+
+
+def require_hidden_texts(table: DataFrame, texts: Sequence[str], setting: str, name: str) -> None:
+    """Raise :class:`PlatformError` for statistics of ``texts`` in a session that does not encrypt its scratch.
+
+    By default a Delta table's log has the least and the greatest text of each file, cut off. To find the files, Delta
+    shuffles the log, so that these texts get into Spark's scratch. ``setting``, ``name``: how the configuration names
+    the table.
+    """
+    if (snapshot := find_snapshot(table)) is None:
+        return
+    properties = snapshot.metadata().configuration()
+    if _has_statistics(_find(properties, _NAMED), _find(properties, _FIRST), texts):
+        require_encrypted_scratch(
+            table.sparkSession,
+            f"{setting} = {name}: the table's log has the least and greatest texts of its files, which Delta shuffles "
+            "to Spark's scratch",
+            f"take the texts out of its statistics: ALTER TABLE ... SET TBLPROPERTIES ('{_NAMED}' = '...') with the "
+            "columns that may have them, and write the files again that were written before.",
+        )
+
+
+def _find(properties: Any, key: str) -> str | None:
+    found = properties.get(key)
+    return str(found.get()) if found.isDefined() else None
+
+
+def _has_statistics(named: str | None, first: str | None, texts: Sequence[str]) -> bool:
+    """Return whether Delta may have statistics of ``texts``.
+
+    ``named``: the columns that have them; ``first``: if none is named, the number of first columns that do.
+    """
+    if named is None:
+        return first != "0"
+    columns = {fold_name(read_path(column.strip())[0]) for column in named.split(",")}
+    return any(fold_name(read_path(text)[0]) in columns for text in texts)

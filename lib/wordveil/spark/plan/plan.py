@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -148,6 +148,7 @@ def make_plan(
     settings = config.record_settings("")
     terms = release_terms(settings, bundle) if bundle else None
     priced = price(terms, policy.n_max or 1) if terms else None
+    lengths = (policy.n_max or 1,) if policy.pads and not policy.draws_words else LENGTHS
     texts = dict(zip(source.texts, text_paths(columns, source), strict=True))
     named = {source.id: (source.id,), **texts}
     named |= {name: (name,) for name in source.columns_read}
@@ -174,7 +175,7 @@ def make_plan(
         output_format=config.output.format,
         recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
         output_words=tuple(forecast_lengths(policy, bundle.mechanism, bundle.vocabulary.size)) if bundle else (),
-        linkage=trials.forecast(_lengths(policy)) if bundle and (trials := find_trials()) else None,
+        linkage=trials.forecast(lengths) if bundle and (trials := find_trials()) else None,
         unit=policy.unit,
         fitting=_count_fitting(config.budget, terms, terms.tokens) if terms else {},
         fitting_tokens=terms.tokens if terms else None,
@@ -200,11 +201,6 @@ def _plan_table(terms: TableTerms | None, rows: int | None) -> dict[str, Any] | 
         return None
     reached = terms.measure(rows).epsilon if rows else None
     return {**asdict(terms), "least_rows": terms.find_least_rows(), "rows": rows, "epsilon_of_rows": reached}
-
-
-def _lengths(policy: TextPolicy) -> Sequence[int]:
-    """Choose the numbers of drawn words of the records whose linkage is forecast."""
-    return (policy.n_max or 1,) if policy.pads and not policy.draws_words else LENGTHS
 
 
 def _count_fitting(budget: Budget | None, terms: ReleaseTerms, tokens: int | None) -> dict[str, int]:

@@ -57,11 +57,6 @@ MAX_WINDOWS = 32
 MAX_SEED = 2**63 - 1
 
 
-def new_seed() -> int:
-    """Make a seed that is easy to type."""
-    return secrets.randbelow(10**9)
-
-
 def spread_records(counts: Mapping[str, int], rows: int, seed: int) -> dict[str, int]:
     """Compute the number of records to take from each file, without files of which none is taken.
 
@@ -251,7 +246,7 @@ def _sample_table(
 
     The records do not leave this process, and no key is loaded. Duplicate ids are those in the files that were read.
     """
-    seed = new_seed() if request.seed is None else request.seed
+    seed = secrets.randbelow(10**9) if request.seed is None else request.seed  # easy to type
     sanitiser = request.sanitiser
     with job_errors("no sample was read"):
         progress("counting rows")

@@ -167,18 +167,14 @@ def _text_problem(kind: DataType) -> str:
     if isinstance(kind, (StringType, BinaryType, NullType, IntegralType, BooleanType, DateType)):
         return ""
     if isinstance(kind, StructType):
-        return f"is of type {shown}. Name the fields that hold text, such as {_field_example(kind)}."
+        texts = (field.name for field in kind.fields if isinstance(field.dataType, StringType))
+        return f"is of type {shown}. Name the fields that hold text, such as COLUMN.{next(texts, 'FIELD')}."
     if isinstance(kind, (ArrayType, MapType)):
         return f"is of type {shown}. Join its texts into a string in a view of the input, or make each a record."
     return (
         f"is of type {shown}. A text must be a string, binary that holds UTF-8, a whole number, a boolean or a date: "
         "how Spark writes other types as text depends on its settings. Cast it in a view of the input."
     )
-
-
-def _field_example(kind: StructType) -> str:
-    names = [field.name for field in kind.fields if isinstance(field.dataType, StringType)]
-    return f"COLUMN.{names[0]}" if names else "COLUMN.FIELD"
 
 
 def _type_problem(where: str, kind: DataType) -> str:

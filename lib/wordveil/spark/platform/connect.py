@@ -50,7 +50,9 @@ def check_server(session: SparkSession, *, allow_unencrypted: bool) -> None:
             "the Spark Connect session was built beside classic PySpark, whose functions make no columns for it. Build "
             "it with pyspark.sql.SparkSession.builder.remote(...)."
         )
-    if not (allow_unencrypted or is_beside(session) or _is_encrypted(session)):
+    builder = _find_builder(session)
+    is_encrypted = builder is not None and bool(builder.secure)
+    if not (allow_unencrypted or is_beside(session) or is_encrypted):
         raise PlatformError(
             "the connection to the Spark Connect server may be unencrypted, and a release's subkeys cross it. Connect "
             "to sc://HOST:PORT/;use_ssl=true, where the server, or a proxy before it, has TLS. To allow it, pass "
@@ -66,10 +68,6 @@ def is_beside(session: SparkSession) -> bool:
         return builder.host == "localhost" or ip_address(builder.host.strip("[]")).is_loopback
     except ValueError:  # a name
         return False
-
-
-def _is_encrypted(session: SparkSession) -> bool:
-    return (builder := _find_builder(session)) is not None and bool(builder.secure)
 
 
 def _find_builder(session: Any) -> Any:

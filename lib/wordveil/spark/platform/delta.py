@@ -59,6 +59,7 @@ def require_exclusive_commits(spark: SparkSession, paths: Mapping[str, str], *, 
     """
     if is_only_writer:
         return
+    conf = spark.sparkContext.getConf()  # Delta reads the options with which Spark started, and no later ones
     faults: list[Fault] = []
     probed: dict[tuple[str, str], tuple[str, str] | None] = {}
     for setting, path in paths.items():
@@ -71,8 +72,8 @@ def require_exclusive_commits(spark: SparkSession, paths: Mapping[str, str], *, 
         scheme, bucket = str(place.getScheme()), str(place.getAuthority())
         if scheme in _EXCLUSIVE:
             continue
-        chosen = _find_log_store(spark, scheme)
-        if chosen is None:
+        chosen = conf.get(_option(scheme)) or conf.get(_FOR_ALL)
+        if chosen is None or chosen in _ONE_DRIVER:
             faults.append(Fault(setting, path, *_describe_unsafe(scheme)))
         elif chosen == CLASS:
             if (scheme, bucket) not in probed:
@@ -85,16 +86,6 @@ def require_exclusive_commits(spark: SparkSession, paths: Mapping[str, str], *, 
 
 def _option(scheme: str) -> str:
     return f"spark.delta.logStore.{scheme}.impl"
-
-
-def _find_log_store(spark: SparkSession, scheme: str) -> str | None:
-    """Find the class of the log store that Delta uses for a scheme, if it may be exclusive.
-
-    Delta reads the options with which Spark started, and no later ones.
-    """
-    conf = spark.sparkContext.getConf()
-    chosen = conf.get(_option(scheme)) or conf.get(_FOR_ALL)
-    return None if chosen in _ONE_DRIVER else chosen
 
 
 def _probe(spark: SparkSession, files: Files) -> tuple[str, str] | None:
@@ -189,14 +180,14 @@ def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -
     """
     options = {name: value for name, value in OPTIONS.items() if name not in given}
     extensions = given.get("spark.sql.extensions", "")
-    options["spark.sql.extensions"] = extensions if EXTENSION in extensions else _join(extensions, EXTENSION)
+    options["spark.sql.extensions"] = extensions if EXTENSION in extensions else join_list(extensions, EXTENSION)
     if submitted:
         return options
     options |= log_store_options(given)
     files = _find_jars(jars) if jars else fetched_jars(given.get("spark.jars.ivy"))
-    options["spark.jars"] = _join(given.get("spark.jars"), *map(str, [*files, JAR]))
+    options["spark.jars"] = join_list(given.get("spark.jars"), *map(str, [*files, JAR]))
     packages = [] if files else _packages(given.get("spark.jars.packages"))
-    return {**options, "spark.jars.packages": _join(*packages)} if packages else options
+    return {**options, "spark.jars.packages": join_list(*packages)} if packages else options
 
 
 def require_delta(session: SparkSession) -> None:
@@ -339,5 +330,6 @@ def _find_jars(directory: str) -> list[Path]:
     return files
 
 
-def _join(*parts: str | None) -> str:
+def join_list(*parts: str | None) -> str:
+    """Join lists of Spark's options, leaving out empty ones."""
     return ",".join(part for part in parts if part)

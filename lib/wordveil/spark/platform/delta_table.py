@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -20,7 +19,7 @@ from wordveil.release.layout import DELTA_LOG, TABLE_VERSION, VERSION_PROPERTY
 from wordveil.release.verify import lost_version
 from wordveil.spark.platform.delta import open_snapshot
 from wordveil.spark.platform.filesystem import Files
-from wordveil.spark.platform.jvm import java_class, list_items
+from wordveil.spark.platform.jvm import java_class, list_items, set_options
 from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.progress import ignore
 
@@ -45,19 +44,10 @@ def _delta() -> Any:
     return Table
 
 
-@contextmanager
-def _defaults_kept(spark: SparkSession, names: Collection[str] | None) -> Iterator[None]:
-    """Give new tables only the properties ``names`` of the session's defaults; None: all."""
-    options = spark.sql("SET").collect() if names is not None else []
-    given = {row.key: row.value for row in options if row.key.startswith(_DEFAULT)}
-    others = {key: value for key, value in given.items() if f"delta.{key.removeprefix(_DEFAULT)}" not in (names or ())}
-    try:
-        for key in others:
-            spark.conf.unset(key)
-        yield
-    finally:
-        for key, value in others.items():
-            spark.conf.set(key, value)
+def _list_defaults(spark: SparkSession, names: Collection[str]) -> list[str]:
+    """List the session's options of defaults for properties of new tables other than ``names``."""
+    given = [row.key for row in spark.sql("SET").collect() if row.key.startswith(_DEFAULT)]
+    return [key for key in given if f"delta.{key.removeprefix(_DEFAULT)}" not in names]
 
 
 # Called after each commit with the name of the step. Tests replace it with a function that kills the process.
@@ -81,24 +71,19 @@ class DeltaTable:
         self.path = path.rstrip("/")
         self.kind = kind
 
-    def _log(self) -> tuple[Any, Any]:
-        """Return Delta's log of the table, which Python does not offer, and Scala's None."""
+    def snapshot(self, version: int | None = None) -> Any:
+        """Return Delta's own view of a version, which Python does not offer; by default of the latest.
+
+        Raises :class:`ReleaseError` if the log no longer has it.
+        """
         logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
         log = logs.forTable(self.spark._jsparkSession, self.path)  # noqa: SLF001
-        return log, java_class(self.spark, "scala.Option").apply(None)
-
-    def _snapshot(self) -> Any:
-        log, none = self._log()
-        return log.update(False, none, none)
-
-    def snapshot(self, version: int) -> Any:
-        """Return Delta's own view of a version. Raises :class:`ReleaseError` if the log no longer has it."""
-        log, none = self._log()
-        log.update(False, none, none)
+        none = java_class(self.spark, "scala.Option").apply(None)
+        latest = log.update(False, none, none)
         try:
-            return open_snapshot(log, version, none)
+            return latest if version is None else open_snapshot(log, version, none)
         except Py4JJavaError:
-            raise lost_version(f"{self.kind} {self.path}", version) from None
+            raise lost_version(f"{self.kind} {self.path}", version or 0) from None
 
     def find_directory(self) -> Path | None:
         """Return the table's directory on this machine's disk, or None if it is elsewhere."""
@@ -111,7 +96,7 @@ class DeltaTable:
 
     def version(self) -> int:
         """Return the latest version; -1 if there is no table."""
-        return int(self._snapshot().version())
+        return int(self.snapshot().version())
 
     def create(
         self,
@@ -141,17 +126,18 @@ class DeltaTable:
                 builder = builder.property(name, value)
             if partition_by:
                 builder = builder.partitionedBy(*partition_by)
-            with _defaults_kept(self.spark, defaults):
+            others = [] if defaults is None else _list_defaults(self.spark, defaults)
+            with set_options(self.spark, dict.fromkeys(others)):
                 builder.execute()
         self._end_commit(f"create {self.kind}")
 
     def identifier(self) -> str:
         """Return Delta's own identifier of the table; a table that is deleted and created again has another."""
-        return str(self._snapshot().metadata().id())
+        return str(self.snapshot().metadata().id())
 
     def check(self) -> None:
         """Raise :class:`ReleaseError` unless this version of wordveil reads the table."""
-        version = self._snapshot().metadata().configuration().get(VERSION_PROPERTY)
+        version = self.snapshot().metadata().configuration().get(VERSION_PROPERTY)
         if not version.isDefined():
             raise ReleaseError(f"{self.kind} {self.path}: was not created by wordveil. Choose another path.")
         if (number := str(version.get())) != str(TABLE_VERSION):
@@ -166,12 +152,12 @@ class DeltaTable:
 
     def number(self, idempotency_key: str) -> int | None:
         """Return the last number with which :meth:`append` wrote under ``idempotency_key``, or None."""
-        found = self._snapshot().transactions().get(f"wordveil {idempotency_key}")
+        found = self.snapshot().transactions().get(f"wordveil {idempotency_key}")
         return int(found.get()) if found.isDefined() else None
 
     def idempotency_keys(self) -> set[str]:
         """Return the keys under which :meth:`append` has written."""
-        names = (str(action.appId()) for action in list_items(self._snapshot().setTransactions()))
+        names = (str(action.appId()) for action in list_items(self.snapshot().setTransactions()))
         return {name.removeprefix("wordveil ") for name in names if name.startswith("wordveil ")}
 
     def is_restored(self) -> bool:
@@ -259,7 +245,7 @@ class DeltaTable:
         """
         for attempt in range(1, _ATTEMPTS + 1):
             with hold_lock(self.spark, self.path) as locked:
-                snapshot = self._snapshot()
+                snapshot = self.snapshot()
                 version = int(snapshot.version())
                 decision = decide(self.read(version), version)
                 if decision.rows is None:
@@ -290,10 +276,9 @@ class DeltaTable:
 
     def _last_swap(self, snapshot: Any) -> int:
         """Return the number of the last swap, or 0, from the last commit if possible: Delta's state takes longer."""
-        for action in self._actions(int(snapshot.version())):
-            transaction = action.get("txn", {})
-            if transaction.get("appId") == _SWAP:
-                return int(transaction["version"])
+        transactions = (action.get("txn", {}) for action in self._actions(int(snapshot.version())))
+        if found := next((one for one in transactions if one.get("appId") == _SWAP), None):
+            return int(found["version"])
         last = snapshot.transactions().get(_SWAP)
         return int(last.get()) if last.isDefined() else 0
 

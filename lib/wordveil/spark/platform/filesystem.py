@@ -17,14 +17,13 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from wordveil.assembly import local_paths
 from wordveil.config.schema import LedgerSection, OutputSection
 from wordveil.errors import PlatformError, usage_error
-from wordveil.spark.platform.jvm import java_array, java_class
+from wordveil.spark.platform.jvm import java_array, java_class, set_options
 
 LOCALE = (
     "Java cannot name this file, since it was started in the locale C, which has ASCII alone. Start Spark with "
     "LC_ALL=C.UTF-8 in its environment; executors take it from spark.executorEnv.LC_ALL."
 )
 _HADOOP = "org.apache.hadoop.fs"
-_GUESS_TYPES = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 def quote_glob(path: str) -> str:
@@ -43,12 +42,8 @@ def load_path(spark: SparkSession, reader: DataFrameReader, path: str | list[str
     Partition columns for which the reader has no type are strings, as in the names of the directories. Spark would
     guess types from all values: 007 would become 7, and 1d a number.
     """
-    before = spark.conf.get(_GUESS_TYPES, None)
-    spark.conf.set(_GUESS_TYPES, "false")
-    try:
+    with set_options(spark, {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}):
         return reader.option("__globPaths__", "false").load(path)
-    finally:
-        spark.conf.unset(_GUESS_TYPES) if before is None else spark.conf.set(_GUESS_TYPES, before)
 
 
 class Files:

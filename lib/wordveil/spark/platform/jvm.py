@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from py4j.java_gateway import is_instance_of
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
@@ -139,6 +140,22 @@ def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
         raise _unfit(read("java.home"), version)
 
 
+@contextmanager
+def set_options(spark: SparkSession, options: Mapping[str, str | None]) -> Iterator[None]:
+    """Set options of the session for the duration of the block; None unsets one."""
+    before = {name: spark.conf.get(name, None) for name in options}
+    try:
+        _set(spark, options)
+        yield
+    finally:
+        _set(spark, before)
+
+
+def _set(spark: SparkSession, options: Mapping[str, str | None]) -> None:
+    for name, value in options.items():
+        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
 def redirect_console(spark: SparkSession) -> None:
     """Send output of Scala code in this thread, such as Delta's VACUUM, to Java's standard error.
 
@@ -173,6 +190,14 @@ def find_relation(frame: DataFrame, kind: str) -> Any:
     while plan.nodeName() in ("SubqueryAlias", "Project"):  # the latter pads values of a column or a field CHAR(n)
         plan = plan.child()
     return plan if plan.getClass().getSimpleName() == kind else None
+
+
+def find_file_relation(frame: DataFrame) -> Any:
+    """Find Spark's own object of the table of files that a frame reads, as :func:`find_relation`, or None."""
+    files = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+    relation = find_relation(frame, "LogicalRelation")
+    is_files = relation is not None and is_instance_of(gateway(frame.sparkSession), relation.relation(), files)
+    return relation.relation() if is_files else None
 
 
 def list_items(sequence: Any) -> list[Any]:

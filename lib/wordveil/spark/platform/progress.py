@@ -38,21 +38,16 @@ def watch_tasks(context: SparkContext, group: str, report: TaskProgress) -> Iter
     except BaseException:
         # A signal during a call to the JVM can break that connection. Do what is still possible.
         with suppress(Exception):
-            _cancel(context, group)
+            context.cancelJobGroup(group)
+            deadline = time.monotonic() + _PATIENCE
+            while context.statusTracker().getActiveJobsIds() and time.monotonic() < deadline:
+                time.sleep(_INTERVAL)  # jobs may still write
         raise
     finally:
         stop.set()
         poller.join()
         with suppress(Exception):
             context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-
-
-def _cancel(context: SparkContext, group: str) -> None:
-    """Cancel the group's jobs and wait until none writes any more, for ten seconds at most."""
-    context.cancelJobGroup(group)
-    deadline = time.monotonic() + _PATIENCE
-    while context.statusTracker().getActiveJobsIds() and time.monotonic() < deadline:
-        time.sleep(_INTERVAL)
 
 
 def _tasks(context: SparkContext, group: str, ended: dict[int, tuple[int, int]]) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from pyspark.sql.utils import is_remote
 
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.connect import SERVED_ALONE, check_server, is_connect
-from wordveil.spark.platform.delta import delta_options, find_fetched, require_delta
+from wordveil.spark.platform.delta import delta_options, find_fetched, join_list, require_delta
 from wordveil.spark.platform.jvm import check_java, check_user, java_log, redirect_console, start_java
 from wordveil.spark.platform.versions import VERSION
 
@@ -331,17 +331,13 @@ def s3_options(given: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
             "that fit this Spark in spark.jars, or give them to spark-submit by --packages."
         )
     if files := fetched_s3_jars(given.get("spark.jars.ivy")):
-        return {"spark.jars": _join(given.get("spark.jars"), *map(str, files))}
+        return {"spark.jars": join_list(given.get("spark.jars"), *map(str, files))}
     return {
-        "spark.jars.packages": _join(given.get("spark.jars.packages"), *_ASKED),
-        "spark.jars.excludes": _join(given.get("spark.jars.excludes"), *_EXCLUDED),
+        "spark.jars.packages": join_list(given.get("spark.jars.packages"), *_ASKED),
+        "spark.jars.excludes": join_list(given.get("spark.jars.excludes"), *_EXCLUDED),
     }
 
 
 def fetched_s3_jars(ivy: str | None = None) -> list[Path]:
     """Find the jars, as :func:`find_fetched` does; none before Spark 4.1."""
     return find_fetched(JARS, ivy) if VERSION >= (4, 1) else []
-
-
-def _join(*parts: str | None) -> str:
-    return ",".join(part for part in parts if part)

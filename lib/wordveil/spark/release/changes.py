@@ -82,10 +82,10 @@ class Candidates:
         """Numbers of ``compared`` that are ``changed``, ``corrected`` (author), or ``same`` in what is drawn."""
         if self.compared is None:
             return {}
-        changed, corrected = F.col(CHANGED_COLUMN), F.col(CORRECTED_COLUMN)
-        conditions = {"changed": changed, "corrected": corrected, "same": ~changed}
-        row = self.compared.agg(*(F.count_if(is_met).alias(name) for name, is_met in conditions.items())).collect()[0]
-        return row.asDict()
+        changed = F.col(CHANGED_COLUMN)
+        conditions = {"changed": changed, "corrected": F.col(CORRECTED_COLUMN), "same": ~changed}
+        counts = (F.count_if(is_met).alias(name) for name, is_met in conditions.items())
+        return self.compared.agg(*counts).collect()[0].asDict()
 
     @property
     def number(self) -> int | None:
@@ -160,15 +160,6 @@ def _identify(rows: DataFrame, columns: Columns, *, is_unique: bool = False) -> 
     return named.withColumns({AUTHOR_COLUMN: author.cast("string"), UNSOUND_COLUMN: reason}).drop("__id", "__duplicate")
 
 
-def _inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
-    """Inspect the records of a screened table for their outcome. Nothing is drawn."""
-
-    def wordveil_inspect(batches: Any) -> Any:
-        return inspect(batches)
-
-    return map_records(records, wordveil_inspect, inspect.job.settings, pa.schema(INSPECTED_FIELDS))
-
-
 def _compare_contents(
     rows: DataFrame, state: DataFrame | None, columns: Columns, inspect: Inspect, *, once: bool = False
 ) -> DataFrame:
@@ -182,7 +173,12 @@ def _compare_contents(
         rows = rows.withColumn(KEPT_COLUMN, F.struct(*map(column, columns.keep)))
         passed.append(KEPT_COLUMN)
     bare = replace(columns, keep=(), pseudonyms=list_lasting(columns.pseudonyms))
-    seen = _inspect_records(screen_input(rows, bare, internal=passed, refused=UNSOUND_COLUMN), inspect)
+    screened = screen_input(rows, bare, internal=passed, refused=UNSOUND_COLUMN)
+
+    def wordveil_inspect(batches: Any) -> Any:
+        return inspect(batches)
+
+    seen = map_records(screened, wordveil_inspect, inspect.job.settings, pa.schema(INSPECTED_FIELDS))
     if refreshes:
         kept = [F.col(KEPT_COLUMN).getField(name).alias(name) for name in columns.keep]
         hidden = [column(name) for name in bare.followed]

@@ -7,11 +7,11 @@ keep a mark without text for each record until it has left the public table, so 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -131,13 +131,13 @@ def erase(
         runner.finish_interrupted()
         release.journal.require_no_open_runs()
         progress("looking for the records")
-        found = _select(release, ids, listed, authors)
-        made = Erasure(release.name, len(found.ids), len(found.standing), found.unknown, retain_hours)
-        if not found.ids:
+        chosen, standing, unknown = _select(release, ids, listed, authors)
+        made = Erasure(release.name, len(chosen), len(standing), unknown, retain_hours)
+        if not chosen:
             return made
-        if found.standing:
-            runner.withdraw(None, found.standing)
-        erased = release.cast_ids(found.ids).select("__id", "named").persist()
+        if standing:
+            runner.withdraw(None, lambda: standing)
+        erased = release.cast_ids(chosen).select("__id", "named").persist()
         try:
             progress("deleting draws")
             delete_draws(release, erased, f"status = '{RELEASED}'")
@@ -154,7 +154,7 @@ def erase(
             compact_tables(release, (release.draws, release.public), retain_hours, progress)
             progress("looking for what is left")
             places = [_search_input(release.spark, job.source, erased, authors)]
-            places += _search_release(release, erased, found.ids, retain_hours)
+            places += _search_release(release, erased, frozenset(chosen), retain_hours)
             places += _search_ledger(release, erased, authors)
         finally:
             erased.unpersist()
@@ -164,21 +164,15 @@ def erase(
     return replace(made, places=tuple(places))
 
 
-class _Selection(NamedTuple):
-    """Records to erase, by the texts of their ids.
+def _select(
+    release: Release, ids: Collection[str], listed: Collection[str], authors: Collection[str]
+) -> tuple[list[str], list[str], tuple[str, ...]]:
+    """Find the records to erase among the draws and the withdrawals of the ledger, which outlive the draws.
 
-    ``standing``: those that have draws and are not withdrawn yet. ``unknown``: listed ids that nothing has.
+    Returns the texts of their ids, those of records that have draws and are not withdrawn yet, and the ``listed`` ids
+    that nothing has.
     """
-
-    ids: list[str]
-    standing: list[str]
-    unknown: tuple[str, ...]
-
-
-def _select(release: Release, ids: Collection[str], listed: Collection[str], authors: Collection[str]) -> _Selection:
-    """Find the records to erase among the draws and the withdrawals of the ledger, which outlive the draws."""
-    name = release.home.id
-    state = latest_state(release.draws.read(), name)
+    state = latest_state(release.draws.read(), release.home.id)
     is_requested = (F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED)
     drawn = state.select("__id", is_requested.alias("requested")).persist()
     try:
@@ -193,8 +187,7 @@ def _select(release: Release, ids: Collection[str], listed: Collection[str], aut
         standing = wanted.join(drawn.where("NOT requested"), "__id").select("named").collect() if chosen else []
     finally:
         drawn.unpersist()
-    unknown_listed = tuple(sorted(set(listed) - found.keys()))
-    return _Selection(sorted(chosen), sorted(row.named for row in standing), unknown_listed)
+    return sorted(chosen), sorted(row.named for row in standing), tuple(sorted(set(listed) - found.keys()))
 
 
 def find_records(release: Release, authors: Collection[str], before: DataFrame) -> set[str]:
@@ -232,7 +225,7 @@ def _needs_publication(release: Release) -> bool:
     return published is None or published.seq < max(ended, default=0)
 
 
-def _search_release(release: Release, erased: DataFrame, ids: Sequence[str], hours: int) -> Iterator[Place]:
+def _search_release(release: Release, erased: DataFrame, ids: frozenset[str], hours: int) -> Iterator[Place]:
     """Search the tables, logs and manifests of the release."""
     name, draws, public = release.home.id, release.draws, release.public
     rows = filter_by_ids(draws.read(), name, erased)
@@ -245,9 +238,9 @@ def _search_release(release: Release, erased: DataFrame, ids: Sequence[str], hou
         yield _search_public(release, erased)
     note = f"of versions up to {hours} hours old: `release compact --retain-hours 0` deletes them" if old else ""
     yield Place("old files", release.path, 0, old, note)
-    events = sum(names_record(event.body, name, frozenset(ids)) for event in release.journal.events)
+    events = sum(names_record(event.body, name, ids) for event in release.journal.events)
     yield Place("journal", release.journal_table.path, events, 0)
-    number = _count_naming_files(release, frozenset(ids))
+    number = _count_naming_files(release, ids)
     note = "made by an earlier version. Delete the old manifests; Delta deletes old entries of its logs after 30 days"
     yield Place("logs and manifests", release.path, number, 0, note if number else "")
 

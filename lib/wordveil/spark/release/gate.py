@@ -101,9 +101,8 @@ def gate_release(
         progress("measuring")
         rows = release.newest_rows(version)
         shown = published_exposes(settings.shown, journal)
-        # Distinct words are counted only for their rule: that takes a shuffle of all words.
-        has_word_rule = rules.min_distinct_words is not None
-        distinct = _count_distinct_words(rows, settings.columns) if has_word_rule else None
+        # That takes a shuffle of all words.
+        distinct = None if rules.min_distinct_words is None else _count_distinct_words(rows, settings.columns)
         measured = _measure(release.count_rows(version, settings.columns), shown, distinct)
         if attackers is not None:
             from wordveil.spark.release.evaluate import measure_gate_attacks
@@ -119,9 +118,8 @@ def gate_release(
             measured = replace(measured, audited=audits(terms["mechanism_fingerprint"]))
         most_refused: tuple[RefusedGroup, ...] = ()
         if measured.refused:
-            late = rows.where(
-                (F.col(SEQ_COLUMN) > release.published_seq) & (is_refused() | (F.col("status") == RELEASED))
-            )
+            asked = is_refused() | (F.col("status") == RELEASED)
+            late = rows.where((F.col(SEQ_COLUMN) > release.published_seq) & asked)
             most_refused = find_most_refused(late, settings.kept, is_refused())
         decision = GateDecision(
             release=settings.release,
@@ -153,11 +151,9 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
 
 def _measure(counted: Row, shown: Collection[str], distinct_words: int | None) -> Measured:
     """Collect a release's figures from those of :func:`count_newest` and the further exposures ``shown``."""
-    exposes = tuple(sorted({*counted.exposes, *shown}))
-    relations = {Relation(name) for name in counted.relations}
     return Measured(
-        relation=relations.pop() if len(relations) == 1 else None,
-        exposes=exposes,
+        relation=Relation(counted.relations[0]) if len(counted.relations) == 1 else None,
+        exposes=tuple(sorted({*counted.exposes, *shown})),
         epsilon_pure=None if counted.unbounded else counted.pure or 0.0,
         epsilon_bound=counted.bound or 0.0,
         distinct_words=distinct_words,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -33,21 +33,13 @@ _PLAIN = re.compile(r"[^'\\$\x00-\x1f]+")
 _SPARE_FILES = 50
 
 
-@dataclass(frozen=True)
-class Increment:
-    """Increment that a publication writes, while other files stay.
-
-    ``where``: the directories whose rows are replaced, as a condition in SQL. None: the rows drawn since the last
-    publication are added, and none is replaced.
-    """
-
-    where: str | None = None
-
-
 def find_increment(
     drawn: DataFrame, name: str, published: DataFrame, public: DeltaTable, signed: Manifest, output: OutputSection
-) -> Increment | None:
+) -> str | None:
     """Find what has to be written after the publication of the manifest ``signed``; None: the whole table.
+
+    The result names the directories whose rows are replaced, as a condition in SQL; if it is empty, the rows drawn
+    since are added, and none is replaced.
 
     ``drawn``: the draws since. ``name``: the id column. ``published``: the rows to publish. ``public``: the public
     table. Directories are replaced in which a record was drawn, or stood before it was drawn again.
@@ -72,10 +64,9 @@ def find_increment(
     else:  # where many stood, one is found in the first files
         is_new = stood.isEmpty()
     if is_new and not _is_crowded(signed.snapshot, output):
-        return Increment()
+        return ""
     fields = [standing.schema[name] for name in output.partition_by]
-    where = describe_directories(fields, directories, signed.snapshot)
-    return Increment(where) if where else None
+    return describe_directories(fields, directories, signed.snapshot) or None
 
 
 def describe_directories(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
@@ -24,43 +23,25 @@ _FEW = 1_000_000
 _LEAST_ROWS = 30
 
 
-@dataclass(frozen=True)
-class NewestRows:
-    """Newest draw of each record: the draws without those that a later run has superseded.
+def find_newest(draws: DataFrame, name: str, journal: Events) -> tuple[DataFrame, DataFrame | None]:
+    """Find the newest draw of each record, by the id column ``name``: the draws that no later run has superseded.
 
-    ``again``: ids that may have been drawn more than once, which the session keeps, or None.
+    The texts are joined only with the ids of runs after the first one or, if these have drawn many rows, with the ids
+    that were drawn more than once. The former are found without reading the rows of the first run. The second result
+    has these ids, which the session keeps; None if none was needed. The ``journal`` has a finished run.
     """
-
-    rows: DataFrame
-    again: DataFrame | None = None
-
-    @classmethod
-    def find(cls, draws: DataFrame, name: str, journal: Events) -> NewestRows:
-        """Find the newest draws of a release, of which the ``journal`` has a finished run. ``name``: the id column.
-
-        The texts are joined only with the ids of runs after the first one or, if these have drawn many rows, with the
-        ids that were drawn more than once. The former are found without reading the rows of the first run.
-        """
-        if len(journal.intents()) == 1:
-            return cls(draws)
-        first, number = journal.first_draws()
-        seq, is_few = F.col(SEQ_COLUMN), number <= _FEW
-        drawn = draws.where(column(name).isNotNull() & (seq > (first if is_few else 0)))
-        bounds = drawn.groupBy(column(name).alias("__id")).agg(
-            F.min(seq).alias("__first"), F.max(seq).alias("__newest")
-        )
-        again = (bounds if is_few else bounds.where("__first < __newest")).drop("__first").persist()
-        if not (number := again.count()):
-            again.unpersist()
-            return cls(draws)
-        later = filter_by_ids(draws, name, again, "left", number)
-        rows = later.where(F.col("__newest").isNull() | (seq == F.col("__newest"))).drop("__id", "__newest")
-        return cls(rows, again)
-
-    def close(self) -> None:
-        """Let the session forget the ids."""
-        if self.again is not None:
-            self.again.unpersist()
+    if len(journal.intents()) == 1:
+        return draws, None
+    first, number = journal.first_draws()
+    seq, is_few = F.col(SEQ_COLUMN), number <= _FEW
+    drawn = draws.where(column(name).isNotNull() & (seq > (first if is_few else 0)))
+    bounds = drawn.groupBy(column(name).alias("__id")).agg(F.min(seq).alias("__first"), F.max(seq).alias("__newest"))
+    again = (bounds if is_few else bounds.where("__first < __newest")).drop("__first").persist()
+    if not (number := again.count()):
+        again.unpersist()
+        return draws, None
+    later = filter_by_ids(draws, name, again, "left", number)
+    return later.where(F.col("__newest").isNull() | (seq == F.col("__newest"))).drop("__id", "__newest"), again
 
 
 def latest_state(draws: DataFrame, name: str, before: int | None = None, kept: Sequence[str] = ()) -> DataFrame:
@@ -141,12 +122,9 @@ def join_texts(texts: TextColumns) -> Column:
 def count_statuses(draws: DataFrame, name: str) -> dict[str, tuple[int, int]]:
     """Count the records of each status, and those with a text in the draws, even an earlier one, in one pass."""
     seq = F.col(SEQ_COLUMN)
-    has_text = (F.col("status") == RELEASED) & (seq >= 0)
-    records = (
-        draws.where(column(name).isNotNull())
-        .groupBy(column(name).alias("__id"))
-        .agg(F.max_by("status", seq).alias("newest"), F.max(has_text).alias("has_text"))
-    )
+    has_text = F.max((F.col("status") == RELEASED) & (seq >= 0)).alias("has_text")
+    grouped = draws.where(column(name).isNotNull()).groupBy(column(name).alias("__id"))
+    records = grouped.agg(F.max_by("status", seq).alias("newest"), has_text)
     counts = records.groupBy("newest").agg(F.count("*").alias("records"), F.count_if("has_text").alias("texts"))
     return {str(row.newest): (row.records, row.texts) for row in counts.collect()}
 

@@ -15,14 +15,14 @@ they are in the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import reduce
 from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # noqa: N812
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from wordveil.errors import ReleaseError
@@ -90,19 +90,6 @@ class Terms:
         return cls(release, tables, run_id, 0, "", 0.0, 0.0, 0.0, "", "")
 
 
-@dataclass(frozen=True)
-class Reservation:
-    """Request of a run to the ledger.
-
-    ``records``: record_id, author, reason (null if the record is admitted), tokens, the most that can be drawn, and
-    is_charged (nothing is reserved for it). ``exceeding``: the number over a budget that fails the run; if there is
-    any, nothing is reserved.
-    """
-
-    records: DataFrame
-    exceeding: int = 0
-
-
 class Ledger:
     """Table of the ledger."""
 
@@ -129,19 +116,20 @@ class Ledger:
     def reserve(
         self,
         terms: Terms,
-        decide: Callable[[DataFrame], Reservation],
+        decide: Callable[[DataFrame], tuple[DataFrame, int]],
         find_corrected: Callable[[], DataFrame | None],
         *,
         is_fresh: bool = False,
     ) -> int:
         """Write, once for each run, the reservations and refusals of ``decide(ledger)``, without other writers.
 
-        ``terms``: cost of a draw of the run. ``decide``: called with the ledger's entries. ``find_corrected``: gives
-        record_id and author of records that may have another author than before, or None. Their draws are charged to
-        that author too, in the same commit, and ``decide`` gets these entries too. ``is_fresh``: this run has reserved
-        nothing so far.
+        ``decide``: takes the ledger's entries and returns record_id, author, reason (null if the record is admitted),
+        tokens, the most that can be drawn, and is_charged (nothing is reserved for it); and the number of records over
+        a budget that fails the run. ``find_corrected``: gives record_id and author of records that may have another
+        author than before, or None. Their draws are charged to that author too, in the same commit, and ``decide`` gets
+        these entries too. ``is_fresh``: this run has reserved nothing so far.
 
-        Returns the number of records over a budget that fails the run, so that nothing was written; otherwise 0.
+        Returns that number; if it is not 0, nothing was written.
         """
 
         def decide_entries(ledger: DataFrame, _: int) -> Decision[int]:
@@ -149,13 +137,13 @@ class Ledger:
                 return Decision(None, 0)
             corrected = find_corrected()
             owed = None if corrected is None else make_attributions(ledger, terms, corrected)
-            reservation = decide(ledger if owed is None else ledger.unionByName(owed))
-            if reservation.exceeding:
-                return Decision(None, reservation.exceeding)
+            records, exceeding = decide(ledger if owed is None else ledger.unionByName(owed))
+            if exceeding:
+                return Decision(None, exceeding)
             is_admitted, is_charged = F.col("reason").isNull(), F.col("is_charged")
             is_priced = is_admitted & ~is_charged
             entries = _make_entries(
-                reservation.records,
+                records,
                 terms,
                 kind=F.when(~is_admitted, REFUSE).when(is_charged, READMIT).otherwise(RESERVE),
                 reason=F.col("reason"),
@@ -192,8 +180,7 @@ class Ledger:
             costs = F.col("tokens").isNotNull()
             if is_fresh:
                 count = F.col("reserved").isNotNull().cast("bigint")
-                own = {"reservations": count, "reserved": F.coalesce("reserved", F.lit(0))}
-                reserved = drawn.withColumns(own)
+                reserved = drawn.withColumns({"reservations": count, "reserved": F.coalesce("reserved", F.lit(0))})
             else:
                 reserved = self._with_reservations(terms, drawn)
             if is_fresh and is_marked:
@@ -219,18 +206,13 @@ class Ledger:
         """Add the real reservations to ``drawn``, and rows for reservations without draws."""
         reservations = self.entries(terms, RESERVE).select(
             "record_id",
-            F.col("author").alias("reserved_author"),
+            F.col("author").alias("__author"),
             F.col("reserved_tokens").alias("__reserved"),
-            F.lit(1).alias("__reservations"),
+            F.lit(1).alias("__count"),
         )
-        joined = drawn.join(reservations, "record_id", "full").withColumns(
-            {
-                "author": F.coalesce("author", "reserved_author"),
-                "reserved": F.coalesce("__reserved", F.lit(0)),
-                "reservations": F.coalesce("__reservations", F.lit(0)),
-            }
-        )
-        return joined.drop("reserved_author", "__reserved", "__reservations")
+        filled = {"reserved": F.coalesce("__reserved", F.lit(0)), "reservations": F.coalesce("__count", F.lit(0))}
+        joined = drawn.join(reservations, "record_id", "full")
+        return joined.withColumns({"author": F.coalesce("author", "__author"), **filled})
 
     def abandon(self, terms: Terms) -> None:
         """Charge all that a run has reserved, once."""
@@ -276,25 +258,22 @@ class Ledger:
 
     def record_table(self, terms: Terms, privacy: TablePrivacy) -> None:
         """Record once what a publication of a shuffled release is for each of its records."""
-        nobody = pa.table({"record_id": pa.nulls(1, pa.string()), "author": pa.nulls(1, pa.string())})
         costs = {"price": privacy.local_epsilon, "epsilon": privacy.epsilon, "delta": privacy.delta}
         rows = f"{privacy.records} rows, {privacy.rows} in the smallest of {privacy.groups} groups"
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
             if self.has(terms, TABLE):
                 return Decision(None, None)
-            row = _make_marks(from_arrow(ledger.sparkSession, nobody), terms, TABLE)
-            filled = row.withColumns({name: F.lit(value) for name, value in costs.items()})
-            return Decision(filled.withColumn("reason", F.lit(rows)), None)
+            filled = {name: F.lit(value) for name, value in {**costs, "reason": rows}.items()}
+            return Decision(_make_marks(_make_nobody(ledger), terms, TABLE).withColumns(filled), None)
 
         self.table.compare_and_append(decide, step="table")
 
     def reset(self, release: str, run_id: str, tables: list[str]) -> None:
         """Give up ``tables`` of a release that are lost, so that its next run may make new ones."""
-        nobody = pa.table({"record_id": pa.nulls(1, pa.string()), "author": pa.nulls(1, pa.string())})
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
-            row = from_arrow(ledger.sparkSession, nobody)
+            row = _make_nobody(ledger)
             marks = (_make_marks(row, Terms.naming(release, name, run_id), RESET) for name in tables)
             return Decision(reduce(DataFrame.unionByName, marks), None)
 
@@ -342,7 +321,7 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
             "reserved_draws": -F.col("sign") * F.col("reserved_draws"),
         }
     )
-    return owed.select(*(F.col(field.name).cast(field.dataType).alias(field.name) for field in ledger_schema().fields))
+    return _conform(owed, {name: F.col(name) for name in owed.columns})
 
 
 def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms, number: int | None = None) -> DataFrame:
@@ -358,6 +337,11 @@ def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms, number: in
     return marked.withColumn("is_charged", F.col("known").isNotNull()).drop("known")
 
 
+def _make_nobody(ledger: DataFrame) -> DataFrame:
+    nobody = pa.table({name: pa.nulls(1, pa.string()) for name in ("record_id", "author")})
+    return from_arrow(ledger.sparkSession, nobody)
+
+
 def _make_marks(records: DataFrame, terms: Terms, kind: str) -> DataFrame:
     """Make entries of a kind that costs nothing: the costs of a draw are left out."""
     none = {name: F.lit(None) for name in ("epoch", "epoch_key", "price", "epsilon", "delta", "metric", "relation")}
@@ -369,10 +353,13 @@ def _make_entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFram
     amounts = dict.fromkeys(("reserved_tokens", "reserved_draws", "spent_tokens", "spent_draws"), F.lit(0))
     constants = {name: F.lit(value) for name, value in asdict(terms).items()}
     known = {"record_id": F.col("record_id"), "author": F.col("author"), **amounts, **constants, **columns}
-    made = (
-        known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in ledger_schema().fields
-    )
-    return _merge_tasks(frame.select(*made))
+    return _merge_tasks(_conform(frame, known))
+
+
+def _conform(frame: DataFrame, known: Mapping[str, Column]) -> DataFrame:
+    """Select the ledger's columns: those that are ``known``, and null for the others."""
+    fields = ledger_schema().fields
+    return frame.select(*(known.get(one.name, F.lit(None)).cast(one.dataType).alias(one.name) for one in fields))
 
 
 def _merge_tasks(entries: DataFrame) -> DataFrame:

@@ -44,11 +44,9 @@ class Selection:
 
 def read_ledger(spark: SparkSession, path: str, selection: Selection) -> DataFrame:
     """Read the entries of the ledger at ``path``. Raises :class:`ReleaseError` if there is none."""
-    entries = _read_entries(spark, path).where(F.col("kind").isin(*COSTS))
-    for name, wanted in (("release", selection.release), ("author", selection.author), ("record_id", selection.record)):
-        if wanted is not None:
-            entries = entries.where(F.col(name) == wanted)
-    return entries
+    chosen = {"release": selection.release, "author": selection.author, "record_id": selection.record}
+    conditions = (F.col(name) == wanted for name, wanted in chosen.items() if wanted is not None)
+    return reduce(DataFrame.where, conditions, _read_entries(spark, path).where(F.col("kind").isin(*COSTS)))
 
 
 def _read_entries(spark: SparkSession, path: str) -> DataFrame:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,6 +15,7 @@ from wordveil.records.schema import RELEASED, WITHDRAWN
 from wordveil.release.events import FROZEN, PUBLISHED, PURGED, VACUUMED, describe_records, describe_release
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.jvm import set_options
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.latest import count_statuses, filter_by_ids, latest_state
 from wordveil.spark.release.shuffled import find_unfinished, find_waiting
@@ -100,20 +100,25 @@ def compact_tables(
 ) -> dict[str, dict[str, int]]:
     """Merge small files of the ``merged`` tables and delete old files of all ``tables``, as :func:`compact` does."""
     done = {}
-    with _compaction_settings(release.spark, retain_hours):
+    parallelism = 4 * release.spark.sparkContext.defaultParallelism
+    options = {  # which Delta reads only from the session
+        "spark.databricks.delta.optimize.maxFileSize": str(FILE_BYTES),
+        "spark.databricks.delta.optimize.minFileSize": str(FILE_BYTES),
+        # Nobody else writes meanwhile, so no file of an unfinished transaction is mistaken for an old one.
+        "spark.databricks.delta.retentionDurationCheck.enabled": str(retain_hours >= DEFAULT_RETAIN_HOURS).lower(),
+        # Delta lists a table's files by this many tasks; by default ten thousand, whatever the table's size.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(parallelism),
+    }
+    with set_options(release.spark, options):
         for table in tables:
             if not table.exists():
                 continue
             progress(f"compacting the {table.kind}")
-            before = _files_on_disk(table)
+            before = _files_on_disk(table).values()
             table.compact(retain_hours, rewrite=table in merged)
-            after = _files_on_disk(table)
-            done[table.kind] = {
-                "files_before": len(before),
-                "bytes_before": sum(before.values()),
-                "files": len(after),
-                "bytes": sum(after.values()),
-            }
+            after = _files_on_disk(table).values()
+            counts = {"files_before": len(before), "bytes_before": sum(before)}
+            done[table.kind] = {**counts, "files": len(after), "bytes": sum(after)}
     release.journal.add(VACUUMED, "", lambda _: {"retain_hours": retain_hours})
     return done
 
@@ -197,31 +202,8 @@ def count_lost_rows(release: Release) -> int:
 
 def count_old_files(table: DeltaTable) -> int:
     """Count the data files on the disk that the table's newest version does not need."""
-    return len(set(_files_on_disk(table)) - _current_files(table))
-
-
-@contextmanager
-def _compaction_settings(spark: SparkSession, retain_hours: int) -> Iterator[None]:
-    """Set the options that Delta reads only from the session, for the duration of the block."""
-    wanted = {
-        "spark.databricks.delta.optimize.maxFileSize": str(FILE_BYTES),
-        "spark.databricks.delta.optimize.minFileSize": str(FILE_BYTES),
-        # Nobody else writes meanwhile, so no file of an unfinished transaction is mistaken for an old one.
-        "spark.databricks.delta.retentionDurationCheck.enabled": str(retain_hours >= DEFAULT_RETAIN_HOURS).lower(),
-        # Delta lists a table's files by this many tasks; by default ten thousand, whatever the table's size.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * spark.sparkContext.defaultParallelism),
-    }
-    before = {name: spark.conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
+    root = str(Files(table.spark, table.path).path.toUri().getPath()).rstrip("/") + "/"
+    return len(_files_on_disk(table).keys() - {unquote(name).split(root, 1)[1] for name in table.read().inputFiles()})
 
 
 def _files_on_disk(table: DeltaTable) -> dict[str, int]:
@@ -231,8 +213,3 @@ def _files_on_disk(table: DeltaTable) -> dict[str, int]:
         for name, size in Files(table.spark, table.path).list_files().items()
         if name.endswith(".parquet") and "_delta_log/" not in name
     }
-
-
-def _current_files(table: DeltaTable) -> set[str]:
-    root = str(Files(table.spark, table.path).path.toUri().getPath()).rstrip("/") + "/"
-    return {unquote(name).split(root, 1)[1] for name in table.read().inputFiles()}

@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial, reduce
 from importlib.metadata import PackageNotFoundError
@@ -21,7 +21,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  # noqa: N812
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from wordveil.assembly.bundles import PublishedFacts, find_facts
@@ -35,7 +35,7 @@ from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED, SYMBOLS, is_internal
 from wordveil.release.budgets import BUDGET_REASONS, STALE
-from wordveil.release.events import GATE, PUBLISHED, Event
+from wordveil.release.events import ADDING, GATE, PUBLISHED, Event
 from wordveil.release.layout import SEQ_COLUMN
 from wordveil.release.manifest import Manifest, Snapshot, gate_entries, open_document, sign
 from wordveil.release.published_log import PROPERTIES
@@ -48,16 +48,17 @@ from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.changes import KEPT_COLUMN, differ_in_kept
 from wordveil.spark.release.gate import published_exposes
-from wordveil.spark.release.increments import Increment, find_increment, is_as_signed
+from wordveil.spark.release.increments import find_increment, is_as_signed
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import WAS_KEPT_COLUMN, filter_by_ids, latest_state
+from wordveil.spark.release.ledger import Terms
 from wordveil.spark.release.shuffled import (
     Addition,
-    add_rows,
     find_former,
     find_unfinished,
     find_waiting,
     hide_ids,
+    measure_addition,
     plan_addition,
     require_kind,
     sum_up,
@@ -172,7 +173,7 @@ def publish_release(
             publication=publication,
             public_version=made.version,
             rules=gate.body["rules"],
-            software=software_versions(release.spark.version),
+            software=_list_software(release.spark.version),
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             snapshot=made.snapshot,
             recovery=facts_of.recovery,
@@ -265,25 +266,25 @@ def _write_table(
     home, journal, public = release.home, release.journal, release.public
     before = public.version()
     released = release.newest_rows(version).where(f"status = '{RELEASED}'")
-    rows, increment = _make_public(released, journal, shown), None
+    rows, where = _make_public(released, journal, shown), None
     is_since = F.col(SEQ_COLUMN) > F.lit(seq)
     if signed and seq is not None:
         drawn = release.draws.read(version).where(is_since)
-        increment = find_increment(drawn, home.id, rows, public, signed, home.output)
+        where = find_increment(drawn, home.id, rows, public, signed, home.output)
     fields = StructType(rows.schema.fields)
     # Anyone who verifies the table would refuse another property, such as a change feed. Log and manifests name no ids.
     public.create(fields, partition_by=home.output.partition_by, indexed=[], defaults=PROPERTIES)
     _register(public, home.output.public_table)  # a catalogue may refuse, so it is asked before there is a row
-    if signed is None or increment is None:
+    if signed is None or where is None:
         written = _write_rows(public, rows, home, seed, number)
         _delete_leftovers(public, written)
         return written, SparkTable(public).describe(written)
     written = before
-    if increment.where:
-        written = _write_rows(public, rows, home, seed, None, increment)
+    if where:
+        written = _write_rows(public, rows, home, seed, None, where)
     elif added := number - signed.snapshot.records:
         rows = _make_public(released.where(is_since), journal, shown)
-        written = _write_rows(public, rows, home, seed, added, increment)
+        written = _write_rows(public, rows, home, seed, added, where)
     if written > before + 1:
         raise ReleaseError(
             f"public table {public.path}: another program has written to it since version {before}. Stop that program "
@@ -319,7 +320,8 @@ def _add_to_table(
 ) -> tuple[Addition, int]:
     """Add rows to a shuffled table, if there are any; return what they are for their records, and its version.
 
-    Raises :class:`ReleaseError` if rows would be added to a table that is not the one that was ``signed``.
+    Raises :class:`ReleaseError` if rows would be added to a table that is not the one that was ``signed``, and
+    :class:`InputError` for groups that are too small; nothing is written then.
     """
     public, output = release.public, release.home.output
     if addition.since and (signed is None or not is_as_signed(public, signed, output)):
@@ -327,22 +329,25 @@ def _add_to_table(
             f"public table {public.path}: is not as it was signed, or output.partition_by has changed. No rows are "
             f"added to it. {_MOVE}"
         )
-    rows = find_waiting(release, addition.draws_version, addition.since, addition.until)
-    if rows.isEmpty():
+    waiting = find_waiting(release, addition.draws_version, addition.since, addition.until)
+    if waiting.isEmpty():
         if signed is None:
             raise ReleaseError(f"release {release.name}: no record was released, so there is nothing to publish.")
         _register(public, output.public_table)
         return addition, signed.public_version
-
-    def prepare(waiting: DataFrame) -> DataFrame:
-        made = _make_public(waiting, release.journal, shown)
-        assert output.shuffle is not None
-        fields = StructType(hide_ids(made, release.home.id, output.shuffle).schema.fields)
-        public.create(fields, partition_by=output.partition_by, indexed=[], defaults=PROPERTIES)
-        _register(public, output.public_table)
-        return made
-
-    return add_rows(release, addition, rows, kept, terms, prepare)
+    privacy = measure_addition(addition, waiting, kept, terms)
+    addition = replace(addition, privacy=privacy)
+    release.journal.add(ADDING, "", lambda _: asdict(addition))
+    naming = Terms.naming(release.name, release.draws.identifier(), f"publication-{addition.publication}")
+    release.ledger.record_table(naming, privacy)
+    rows, name = _make_public(waiting, release.journal, shown), release.home.id
+    assert output.shuffle is not None
+    fields = StructType(hide_ids(rows, name, output.shuffle).schema.fields)
+    public.create(fields, partition_by=output.partition_by, indexed=[], defaults=PROPERTIES)
+    _register(public, output.public_table)
+    arranged = arrange_rows(rows, None, name, number=privacy.records, partition_by=output.partition_by)
+    without_ids = hide_ids(arranged, name, output.shuffle)
+    return addition, public.add(without_ids, records_per_file=output.records_per_file, token=addition.token)
 
 
 def _sign_addition(
@@ -388,19 +393,18 @@ def _write_rows(
     home: ReleaseHome,
     seed: int,
     number: int | None,
-    increment: Increment | None = None,
+    where: str | None = None,
 ) -> int:
     """Replace the public table's rows by ``rows``, ordered by ``seed``, and return its version.
 
-    With an ``increment``, only those that it replaces, or none. ``number``: the number of rows, if known.
+    ``number``: the number of rows, if known. ``where``: as :func:`find_increment` returns it.
     """
     output = home.output
-    where = increment.where if increment else None
     if where:
         rows = rows.where(where)
     if output.order == "hashed":
         rows = arrange_rows(rows, seed, home.id, number=number, partition_by=output.partition_by)
-    if increment and where is None:
+    if where == "":
         return public.add(rows, records_per_file=output.records_per_file)
     return public.replace(rows, where=where, records_per_file=output.records_per_file)
 
@@ -441,11 +445,17 @@ def _find_signed(
     """
     if last is None or (shown is not None and last.body["exposes"] != list(shown)):
         return None
-    kept = _kept_manifest(release, last.body.get("publication", 0))
-    if not (kept.exists() and release.public.exists()):
+    if not release.public.exists():
         return None
-    with suppress(ReleaseError, ValueError):  # damaged: the table is written again from the draws
-        return open_document(json.loads(kept.read()), public_key)
+    kept = _kept_manifest(release, last.body.get("publication", 0))
+    return _open_manifest(kept, public_key)  # None if it is damaged: the table is written again from the draws
+
+
+def _open_manifest(file: Files, public_key: str) -> Manifest | None:
+    """Open a manifest of the release; None for another release's, a damaged one, or none."""
+    with suppress(ReleaseError, ValueError):
+        if file.exists():
+            return open_document(json.loads(file.read()), public_key)
     return None
 
 
@@ -461,13 +471,10 @@ def _require_unchanged(public: DeltaTable, signed: Manifest) -> None:
 
 def _next_publication(release: Release, public_key: str) -> int:
     """Compute the number after the last publication's, from the journal and, after a reset, the public table."""
-    numbers = [event.body.get("publication", 0) for event in release.journal.events if event.event == PUBLISHED]
-    manifest = Files(release.spark, f"{release.public.path}/{MANIFEST}")
-    # Another release's manifest, or a damaged one, has no number of this release.
-    with suppress(ReleaseError, ValueError):
-        if manifest.exists():
-            numbers.append(open_document(json.loads(manifest.read()), public_key).publication)
-    return max(numbers, default=0) + 1
+    published = (event.body for event in release.journal.events if event.event == PUBLISHED)
+    numbers: list[int] = [body.get("publication", 0) for body in published]
+    manifest = _open_manifest(Files(release.spark, f"{release.public.path}/{MANIFEST}"), public_key)
+    return max([*numbers, manifest.publication if manifest else 0]) + 1
 
 
 def _check_name(release: Release, name: str) -> None:
@@ -551,11 +558,8 @@ def _describe_release(
     }
 
 
-def software_versions(spark_version: str) -> dict[str, str]:
-    """Collect the versions of the software that drew and wrote.
-
-    ``spark_version``: for a Spark that is not an installed package, but was unpacked or belongs to a platform.
-    """
+def _list_software(spark_version: str) -> dict[str, str]:
+    """List the versions of what drew and wrote; Spark may be no installed package, but unpacked or a platform's."""
     versions = {"pyspark": spark_version}
     for name in _SOFTWARE:
         with suppress(PackageNotFoundError):

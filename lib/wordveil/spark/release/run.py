@@ -53,15 +53,15 @@ class ReleaseRunner:
     tasks: TaskProgress
 
     def run(self, run_id: str | None, *, full_snapshot: bool, skip_empty: bool = False) -> RunReport:
-        """Run as :func:`wordveil.spark.release.run.run_release` describes."""
+        """Run as :func:`run_release` describes."""
 
         def begin() -> RunReport | None:
             table = open_input(self.release.spark, self.job.source, self.params)
             if table.latest_version is None:
-                name = self.job.source.name
                 raise ReleaseError(
-                    f"input {name}: is neither a Delta nor an Iceberg table. A release reads one of these, "
-                    "so that a run that was interrupted can read the same version again. Name one, or write Parquet."
+                    f"input {self.job.source.name}: is neither a Delta nor an Iceberg table. A release reads one of "
+                    "these, so that a run that was interrupted can read the same version again. Name one, or write "
+                    "Parquet."
                 )
             intent = self._make_intent(table, run_id or new_run_id(), full_snapshot=full_snapshot)
             last = self._journal.last_of(intent.slice)
@@ -73,33 +73,28 @@ class ReleaseRunner:
             if intent.changes == "feed":  # a run that has begun could not be finished without it
                 table.changes(*intent.feed_range)
             hidden = {pseudonym.name: F.lit("") for pseudonym in self.job.source.pseudonyms}
-            columns = rows.withColumns(hidden), self.job.source.kept_names, self.job.settings.columns
-            self.release.create(*columns)
+            self.release.create(rows.withColumns(hidden), self.job.source.kept_names, self.job.settings.columns)
             return self._begin(intent, table)
 
         return self._repeat(run_id, begin)
 
-    def withdraw(self, run_id: str | None, ids: list[str]) -> RunReport:
-        """Withdraw as :func:`wordveil.spark.release.run.withdraw` describes."""
+    def withdraw(self, run_id: str | None, find_ids: Callable[[], list[str]]) -> RunReport:
+        """Withdraw, as :func:`withdraw` describes, the ids of the release that ``find_ids`` lists."""
         chosen = run_id or new_run_id()
 
         def begin() -> RunReport | None:
             if not self._journal.intents():
                 raise ReleaseError(
-                    f"release {self._name}: has no runs, so there is nothing to withdraw. Check release and "
+                    f"release {self.release.name}: has no runs, so there is nothing to withdraw. Check release and "
                     "output.path."
                 )
             # The ledger is first, and has the ids alone: the journal keeps what it is told.
-            known = pa.table({"record_id": pa.array(self.release.find_known_ids(ids), pa.string())})
-            name = Terms.naming(self._name, self.release.draws.identifier(), chosen)
+            known = pa.table({"record_id": pa.array(find_ids(), pa.string())})
+            name = Terms.naming(self.release.name, self.release.draws.identifier(), chosen)
             self.release.ledger.withdraw(name, from_arrow(self.release.spark, known))
             return self._begin(Intent(chosen, 0, "withdraw", self._terms()), None)
 
         return self._repeat(run_id, begin)
-
-    @property
-    def _name(self) -> str:
-        return self.job.home.name
 
     def _repeat(self, run_id: str | None, begin: Callable[[], RunReport | None]) -> RunReport:
         """Finish interrupted runs, then begin this one unless it was among them. Repeat if the journal has grown."""
@@ -112,7 +107,11 @@ class ReleaseRunner:
 
     def finish_interrupted(self) -> None:
         """Finish interrupted runs. Raises :class:`ReleaseError` if the journal does not allow another run."""
-        self._refresh_journal()
+        self._journal.refresh()
+        self._journal.require_live()
+        if self._journal.intents():
+            self._journal.check_key(self.job.materials.key)
+            self._journal.require_same_terms(self._terms())
         for intent in self._journal.open_intents():
             if self._is_superseded(intent):
                 self.progress(f"giving up the interrupted run {intent.run_id}, which has reserved nothing")
@@ -128,7 +127,7 @@ class ReleaseRunner:
         """
         if intent.changes != "feed" or self.job.source.changes == "feed":
             return False
-        run = Terms.naming(self._name, self.release.draws.identifier(), intent.run_id)
+        run = Terms.naming(self.release.name, self.release.draws.identifier(), intent.run_id)
         if self.release.ledger.has_reserved(run) or self.release.has_drawn(intent):
             return False
         try:
@@ -151,18 +150,16 @@ class ReleaseRunner:
         if event is None:
             _LOGGER.debug("run %s: another process has added to the journal; deciding again", intent.run_id)
             return None
-        plan = (intent.kind, intent.changes, intent.version)
-        _LOGGER.debug("run %s: %s, changes %s, input version %s", intent.run_id, *plan)
+        plan = (intent.run_id, intent.kind, intent.changes, intent.version)
+        _LOGGER.debug("run %s: %s, changes %s, input version %s", *plan)
         return self._execute(replace(intent, seq=event.seq), table, is_fresh=self.release.is_exclusive)
 
     def _execute(self, intent: Intent, table: InputTable | None, *, is_fresh: bool = False) -> RunReport:
         started = time.perf_counter()
         spark, settings = self.release.spark, self._settings_of(intent)
-        give_up = f"`wordveil release abandon {intent.run_id}`"
-        again = "start it again, or give it up with"
-        if intent.changes == "feed":
-            again = "start it again; if its change data feed is gone, with --set input.changes=scan; or give it up with"
-        outcome = f"run {intent.run_id} is open ({again} {give_up})"
+        lost = "; if its change data feed is gone, with --set input.changes=scan;" if intent.changes == "feed" else ","
+        give_up = f"or give it up with `wordveil release abandon {intent.run_id}`"
+        outcome = f"run {intent.run_id} is open (start it again{lost} {give_up})"
         steps = RunSteps(
             release=self.release,
             intent=intent,
@@ -206,14 +203,6 @@ class ReleaseRunner:
     def _journal(self) -> Journal:
         return self.release.journal
 
-    def _refresh_journal(self) -> None:
-        """Read new events. Raises :class:`ReleaseError` if the journal does not allow another run."""
-        self._journal.refresh()
-        self._journal.require_live()
-        if self._journal.intents():
-            self._journal.check_key(self.job.materials.key)
-            self._journal.require_same_terms(self._terms())
-
     def _reopen_input(self, intent: Intent) -> InputTable:
         hint = (
             "Finish the run with its own configuration, or give it up, which charges it in full: "
@@ -239,31 +228,27 @@ class ReleaseRunner:
         return replace(self.job.settings, run_id=intent.run_id, shown=intent.terms.shown)
 
     def _terms(self) -> RunTerms:
-        key = self.job.materials.key
-        settings = list_settings(self.job.settings.policy, self.job.materials.bundle, self.job.settings.columns)
-        return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self.job.settings.shown, settings)
-
-    def _fixed_terms(self) -> dict[str, str]:
-        source = self.job.source
+        source, settings, key = self.job.source, self.job.settings, self.job.materials.key
         text = source.texts[0] if len(source.texts) == 1 else source.texts
         kept = [*source.keep, *map(str, source.pseudonyms)]
         columns = {"id": source.id, "text": text, "author": source.author, "keep": kept}
         if source.language is not None:  # releases that were begun before this setting have no entry
             columns["language"] = source.language
-        limit = self.job.settings.max_records
-        symbols = self.job.settings.columns.symbols and self.job.settings.policy.draws_words
-        return {
-            "release": self._name,
+        symbols = settings.columns.symbols and settings.policy.draws_words
+        fixed = {
+            "release": self.release.name,
             "mechanism_fingerprint": self.job.materials.bundle.fingerprint,
-            "policy_fingerprint": self.job.settings.policy_fingerprint,
-            "key_fingerprint": self.job.materials.key.fingerprint,
+            "policy_fingerprint": settings.policy_fingerprint,
+            "key_fingerprint": key.fingerprint,
             "columns": json.dumps(columns),
             "ledger": self.release.ledger.table.path,
             **({"rows": SHUFFLED} if self.job.home.output.shuffle else {}),
             **({"output.symbols": "true"} if symbols else {}),
             # Only weights that the private corpus trained have a limit.
-            **({} if limit is None else {"max_records": str(limit)}),
+            **({} if settings.max_records is None else {"max_records": str(settings.max_records)}),
         }
+        listed = list_settings(settings.policy, self.job.materials.bundle, settings.columns)
+        return RunTerms(fixed, key.epoch, key.epoch_fingerprints, settings.shown, listed)
 
     def _make_intent(self, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
         source, budget, runs = self.job.source, self.job.budget, self._journal.intents()
@@ -287,7 +272,7 @@ class ReleaseRunner:
             full_snapshot=full_snapshot,
             budgets=asdict(budget) if budget else None,
             max_bytes=source.max_bytes,
-            anew=runs[0].anew if runs else self.release.ledger.knows(self._name),
+            anew=runs[0].anew if runs else self.release.ledger.knows(self.release.name),
         )
         last = self._journal.last_of(intent.slice)
         if last is None or source.changes != "feed" or full_snapshot:
@@ -366,7 +351,7 @@ def withdraw(
     """
     job = load_release_job(config, BuildContext(progress, tasks))
     with open_runner(job, session, NO_PARAMS, progress, tasks) as runner:
-        return runner.withdraw(run_id, ids)
+        return runner.withdraw(run_id, lambda: runner.release.find_known_ids(ids))
 
 
 def abandon(home: ReleaseHome, session: Callable[[], SparkSession], run_id: str) -> None:

@@ -9,8 +9,8 @@ are another publication. Otherwise whoever has the former table would see them a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -21,10 +21,8 @@ from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.schema import RELEASED
 from wordveil.release.events import ADDING, PUBLISHED, SHUFFLED, Event
 from wordveil.spark.platform.columns import column
-from wordveil.spark.release.ledger import Terms
 from wordveil.spark.release.tables import Release
 from wordveil.spark.sanitise.job import add_promise, count_groups, require_rows
-from wordveil.spark.sanitise.layout import arrange_rows
 
 
 @dataclass(frozen=True)
@@ -135,33 +133,14 @@ def plan_addition(release: Release, publication: int, gate: Event, newest: int) 
     return Addition(publication, version, gate.seq, 0, until or newest, public.version(), find_former(last))
 
 
-def add_rows(
-    release: Release,
-    addition: Addition,
-    rows: DataFrame,
-    kept: Sequence[str],
-    terms: TableTerms,
-    prepare: Callable[[DataFrame], DataFrame],
-) -> tuple[Addition, int]:
-    """Add ``rows``; return the addition with what they are for each record, and the public table's version.
-
-    ``prepare``: makes public rows, and the table if it is missing. Raises :class:`InputError` for groups that are too
-    small; nothing is written then.
-    """
-    public, output = release.public, release.home.output
-    assert output.shuffle is not None
+def measure_addition(addition: Addition, rows: DataFrame, kept: Sequence[str], terms: TableTerms) -> TablePrivacy:
+    """Measure what added ``rows`` are for each record. Raises :class:`InputError` for groups that are too small."""
     smallest, groups, total = count_groups(rows, kept)
     privacy = addition.former and replace(addition.former, records=total)
     if privacy is None or privacy.rows * privacy.groups > total:
         privacy = sum_up(addition.former, require_rows((smallest, groups, total), terms))
         privacy = replace(privacy, records=total, groups=groups, rows=min(privacy.rows, smallest))
-    addition = replace(addition, privacy=privacy)
-    release.journal.add(ADDING, "", lambda _: asdict(addition))
-    naming = Terms.naming(release.name, release.draws.identifier(), f"publication-{addition.publication}")
-    release.ledger.record_table(naming, privacy)
-    arranged = arrange_rows(prepare(rows), None, release.home.id, number=total, partition_by=output.partition_by)
-    without_ids = hide_ids(arranged, release.home.id, output.shuffle)
-    return addition, public.add(without_ids, records_per_file=output.records_per_file, token=addition.token)
+    return privacy
 
 
 def hide_ids(rows: DataFrame, name: str, shuffle: ShuffleSection) -> DataFrame:

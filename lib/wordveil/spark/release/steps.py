@@ -41,13 +41,12 @@ from wordveil.spark.release.ledger import (
     READMIT,
     REFUSE,
     WITHDRAW,
-    Reservation,
     Terms,
     check_record_limit,
     mark_charged,
 )
 from wordveil.spark.release.tables import Release
-from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
+from wordveil.spark.sanitise.counts import aggregates, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.worker import Inspect, Sanitise
 
@@ -103,7 +102,7 @@ class RunSteps:
         self.progress("reserving")
         return self.release.ledger.reserve(self._costs, self._admit, self._find_corrected, is_fresh=self.is_fresh)
 
-    def _admit(self, ledger: DataFrame) -> Reservation:
+    def _admit(self, ledger: DataFrame) -> tuple[DataFrame, int]:
         """Select the candidates that the ledger has room for, under the budget of the run and the limit of records."""
         candidates, exceeding = self._price(self._candidates()), 0
         if self._readmits and not self._is_first:
@@ -121,8 +120,7 @@ class RunSteps:
         self._decided = Observation()
         refused = (F.count_if(F.col("reason") == name).alias(name) for name in BUDGET_REASONS)
         readmitted = F.count_if(F.col("reason").isNull() & F.col("is_charged")).alias(READMIT)
-        records = records.observe(self._decided, *refused, readmitted)
-        return Reservation(records, exceeding)
+        return records.observe(self._decided, *refused, readmitted), exceeding
 
     def draw(self) -> None:
         """Append the run's draws, and the withdrawals, in one commit."""
@@ -130,7 +128,9 @@ class RunSteps:
             return
         self.progress("sanitising")
         if self.table is None:
-            leaving = self._withdrawn_ids().withColumn(REASON_COLUMN, F.lit(REQUESTED))
+            listed = self.release.ledger.entries(self._costs, WITHDRAW)
+            ids = listed.select(try_cast("record_id", self.release.id_type).alias("__id"))
+            leaving = ids.withColumn(REASON_COLUMN, F.lit(REQUESTED))
             rows = self._as_table(self._make_tombstones(leaving))
         else:
             rows = self._make_draws()
@@ -155,11 +155,8 @@ class RunSteps:
         self.release.ledger.settle(
             self._costs,
             drawn.select(
-                self._record_id().alias("record_id"),
-                F.col(AUTHOR_COLUMN).alias("author"),
-                F.col(RESERVED_COLUMN).alias("reserved"),
-                F.col("privacy.tokens").alias("tokens"),
-                "content_tag",
+                *(self._record_id().alias("record_id"), F.col(AUTHOR_COLUMN).alias("author")),
+                *(F.col(RESERVED_COLUMN).alias("reserved"), F.col("privacy.tokens").alias("tokens"), "content_tag"),
             ),
             is_fresh=self.is_fresh,
             is_first=self._is_first,
@@ -175,7 +172,8 @@ class RunSteps:
         if self._observed is not None:
             return {**report_counts(self._observed), **self._copies, **refused}
         drawn, is_own = self._run_draws(), F.col("run_id") == self.intent.run_id  # others are copies of earlier draws
-        return {**count_rows(drawn.where(is_own)), **self._count_copies(drawn.where(~is_own)), **refused}
+        counts = report_counts(drawn.where(is_own).agg(*aggregates()).collect()[0].asDict())
+        return {**counts, **self._count_copies(drawn.where(~is_own)), **refused}
 
     def _count_copies(self, copies: DataFrame) -> dict[str, int]:
         """Count written ``copies`` as :meth:`_add_copies` does, by what they were before the run."""
@@ -251,7 +249,7 @@ class RunSteps:
 
     def _price(self, candidates: Candidates) -> DataFrame:
         """List record_id, author and tokens of chargeable records, and content_tag if contents are compared."""
-        named = {"record_id": self._record_id(), "author": F.col(AUTHOR_COLUMN), "tokens": self._fixed_price()}
+        named = {"record_id": self._record_id(), "author": F.col(AUTHOR_COLUMN), "tokens": self._fixed_price}
         if (changed := candidates.changed) is None:
             sound = candidates.rows.where(F.col(UNSOUND_COLUMN).isNull())
         else:
@@ -259,13 +257,14 @@ class RunSteps:
             named |= {"tokens": F.col(TOKENS_COLUMN), "content_tag": F.col(TAG_COLUMN)}
         return sound.select(*(value.alias(name) for name, value in named.items()))
 
+    @property
     def _fixed_price(self) -> Column:
-        """Return the tokens of a record whose content is not compared."""
+        """Tokens of a record whose content is not compared."""
         return F.lit(self.terms.tokens).cast("bigint")
 
     def _make_draws(self) -> DataFrame:
         candidates = self._candidates()
-        rows, tokens = candidates.rows, self._fixed_price()
+        rows, tokens = candidates.rows, self._fixed_price
         was, is_standing = F.lit(None).cast("string"), F.lit(False)
         if (changed := candidates.changed) is not None:
             named = changed.select(column(self.columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN, STANDING_COLUMN)
@@ -348,11 +347,6 @@ class RunSteps:
         filled = {AUTHOR_COLUMN: F.col("__now"), RESERVED_COLUMN: F.lit(None), SEQ_COLUMN: F.lit(self.intent.seq)}
         kept = {name: F.col(KEPT_COLUMN).getField(name) for name in self.columns.followed} if refreshes else {}
         return rows.unionByName(self._as_table(copies, {**filled, **kept, "reason": F.coalesce(_OVER, "reason")}))
-
-    def _withdrawn_ids(self) -> DataFrame:
-        """List the ids of a withdrawal as ``__id``, of the draws' type."""
-        listed = self.release.ledger.entries(self._costs, WITHDRAW).select("record_id")
-        return listed.select(try_cast("record_id", self.release.id_type).alias("__id"))
 
     def _make_tombstones(self, leaving: DataFrame) -> DataFrame:
         return leaving.select(

@@ -30,8 +30,7 @@ from wordveil.errors import ConfigError, Fault, ReleaseError
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.release.layout import DELTA_LOG
 from wordveil.spark.input.source import adapt_columns
-from wordveil.spark.input.statistics import require_hidden_texts
-from wordveil.spark.input.table_versions import find_snapshot
+from wordveil.spark.input.table_versions import find_snapshot, require_hidden_texts
 from wordveil.spark.platform.columns import check_columns, column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
@@ -69,9 +68,8 @@ def run_stream(
     stream, landing = config.stream, config.input.path
     if stream is None or landing is None:
         raise ConfigError("configuration", [Fault("stream", "", "is required. Name the source and stream.checkpoint.")])
-    load_release_job(
-        config, BuildContext(progress, tasks)
-    )  # faults of bundle, key and budgets stop the stream before a row lands
+    # Faults of bundle, key and budgets stop the stream before a row lands.
+    load_release_job(config, BuildContext(progress, tasks))
     spark = session()
     source = adapt_columns(_read_source(spark, stream), config.source, "the stream's source")
     check_columns(source.schema, config.source, "the stream's source")

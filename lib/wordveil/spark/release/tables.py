@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from wordveil.config.schema import ReleaseHome
 from wordveil.errors import ReleaseError
@@ -37,9 +37,9 @@ from wordveil.spark.platform.filesystem import require_free_paths
 from wordveil.spark.platform.locks import hold_lease, hold_lock
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
-from wordveil.spark.platform.versions import from_arrow, try_cast
+from wordveil.spark.platform.versions import from_arrow, parse_schema, try_cast
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.latest import NewestRows, count_newest, latest_state
+from wordveil.spark.release.latest import count_newest, find_newest, latest_state
 from wordveil.spark.release.ledger import Ledger
 from wordveil.spark.sanitise.layout import check_directories
 
@@ -58,14 +58,13 @@ class Release:
         self.public = DeltaTable(spark, home.output.public or f"{self.path}/{PUBLIC}", "public table")
         self.ledger = Ledger(DeltaTable(spark, home.ledger.path, "ledger"))
         self.is_exclusive = False
-        self._newest: dict[int, NewestRows] = {}
+        self._newest: dict[int, tuple[DataFrame, DataFrame | None]] = {}
         self._counted: dict[int, Row] = {}
 
     @contextmanager
     def locked(self, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
-        """Make other runs, gates and publications of this release wait.
+        """Make other runs, gates and publications wait; yield whether none can work: a lease may be lost, a lock not.
 
-        The context yields whether none of them can work before its end: a lease may be lost, a lock may not.
         ``waiting`` is called once if another process has the lock or the lease.
         """
         path = f"{self.path}/release"
@@ -90,7 +89,14 @@ class Release:
                         "it there is no record of what was drawn, changed or withdrawn. Restore draws, journal and "
                         "ledger from one backup, or start a release under another name."
                     )
-                self._require_unknown()
+                if self.ledger.tables_of(self.name):
+                    raise ReleaseError(
+                        f"release {self.name}: the ledger {self.ledger.table.path} lists it, but its tables are not at "
+                        f"{self.path}. Without them there is no record of what was drawn and published. Name the "
+                        "output.path where they are, or restore draws and journal from the same backup as this ledger. "
+                        "If they are permanently lost, `wordveil release reset` gives them up, and the next run makes "
+                        "new ones. What was spent stays charged, and withdrawn records stay out."
+                    )
                 return Journal(self.journal_table, self.name)
             self.journal_table.check()
             journal = Journal(self.journal_table, self.name)
@@ -102,18 +108,6 @@ class Release:
                 self._check(self.draws, journal, DRAWS_VERSION)
                 self._check(self.ledger.table, journal, LEDGER_VERSION)
         return journal
-
-    def _require_unknown(self) -> None:
-        """Raise :class:`ReleaseError` if the ledger lists the release, but its tables are not here."""
-        if not self.ledger.tables_of(self.name):
-            return
-        raise ReleaseError(
-            f"release {self.name}: the ledger {self.ledger.table.path} lists it, but its tables are not at "
-            f"{self.path}. Without them there is no record of what was drawn and published. Name the output.path "
-            "where they are, or restore draws and journal from the same backup as this ledger. If they are "
-            "permanently lost, `wordveil release reset` gives them up, and the next run makes new ones. What was "
-            "spent stays charged, and withdrawn records stay out."
-        )
 
     def _check(self, table: DeltaTable, journal: Journal, name: str) -> None:
         """Raise :class:`ReleaseError` if a table is gone, or an older backup than the journal's version of it."""
@@ -134,8 +128,8 @@ class Release:
     def newest_rows(self, version: int) -> DataFrame:
         """Find the newest draw of each record at a version of the draws, once."""
         if version not in self._newest:
-            self._newest[version] = NewestRows.find(self.draws.read(version), self.home.id, self.journal)
-        return self._newest[version].rows
+            self._newest[version] = find_newest(self.draws.read(version), self.home.id, self.journal)
+        return self._newest[version][0]
 
     def count_rows(self, version: int, texts: TextColumns) -> Row:
         """Count by :func:`count_newest` at a version of the draws, once for gate and publication of one nightly run."""
@@ -151,8 +145,9 @@ class Release:
 
     def close(self) -> None:
         """Let the session forget the frames that were kept."""
-        for found in self._newest.values():
-            found.close()
+        for _, again in self._newest.values():
+            if again is not None:
+                again.unpersist()
 
     def has_drawn(self, intent: Intent) -> bool:
         """Return whether a run has drawn."""
@@ -184,10 +179,8 @@ class Release:
             for columns in (self.draws.read().schema, schema)
         )
         if differing := sorted(name for name in was.keys() | now.keys() if was.get(name) != now.get(name)):
-            shown = ", ".join(
-                f"{name} ({was.get(name, 'none')} in the release, {now.get(name, 'none')} in the input)"
-                for name in differing
-            )
+            types = ((name, was.get(name, "none"), now.get(name, "none")) for name in differing)
+            shown = ", ".join(f"{name} ({old} in the release, {new} in the input)" for name, old, new in types)
             casts = ", ".join(f"{name}: {was[name]}" for name in differing if name in was)
             raise ReleaseError(
                 f"release {self.name}: its columns differ from the input's: {shown}. A release keeps its columns. "
@@ -247,13 +240,9 @@ def refuse_ids(release: str, unknown: Collection[str]) -> ReleaseError:
 def _draws_schema(passed: DataFrame, texts: TextColumns) -> StructType:
     """Make the columns of the draws table: ``passed``, a Parquet output's, and internal ones with ``__``."""
     made = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS])).fields
-    internal = [
-        StructField(AUTHOR_COLUMN, StringType()),
-        StructField(RESERVED_COLUMN, LongType()),
-        StructField(SEQ_COLUMN, LongType()),
-        StructField(EPOCH_COLUMN, IntegerType()),
-    ]
-    return StructType([StructField(field.name, field.dataType) for field in (*passed.schema.fields, *made, *internal)])
+    internal = f"{AUTHOR_COLUMN} string, {RESERVED_COLUMN} bigint, {SEQ_COLUMN} bigint, {EPOCH_COLUMN} int"
+    fields = (*passed.schema.fields, *made, *parse_schema(internal).fields)
+    return StructType([StructField(field.name, field.dataType) for field in fields])
 
 
 @contextmanager
@@ -287,8 +276,6 @@ def open_release(
         places |= {"output.public": output.public} if output.public else {}
         require_exclusive_commits(spark, places, is_only_writer=output.writers == "one")
     release = Release(spark, home)
-    lock = (
-        release.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else nullcontext()
-    )
-    with job_errors(outcome), lock, closing(release):
+    lock = release.locked(lambda: progress(f"waiting for {waiting_for} of this release"))
+    with job_errors(outcome), lock if is_locked else nullcontext(), closing(release):
         yield release

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.records.schema import (
@@ -48,17 +48,10 @@ def aggregates() -> list[Column]:
     ]
 
 
-def count_rows(rows: DataFrame) -> dict[str, Any]:
-    """Count ``rows``; the result is that of :func:`report_counts`."""
-    return report_counts(rows.agg(*aggregates()).collect()[0].asDict())
-
-
 def read_observation(observation: Observation) -> dict[str, Any] | None:
     """Read the aggregates of the written rows, or None if none were written, because Delta already had them."""
     values: Any = observation._jo  # noqa: SLF001 - PySpark can only wait for the values, here possibly forever
-    if not values.future().isCompleted():
-        return None
-    return observation.get
+    return observation.get if values.future().isCompleted() else None
 
 
 def report_counts(values: Mapping[str, Any]) -> dict[str, Any]:

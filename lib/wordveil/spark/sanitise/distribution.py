@@ -63,7 +63,9 @@ def _draw_key(name: str) -> Secret:  # noqa: ARG001 - each archive of this proce
 def _distribute_directory(
     spark: SparkSession, directory: Path, name: str, how: str, key: Secret | None = None
 ) -> BundlePlace:
-    if how == "path" or (how == "auto" and _is_local(spark)):
+    may_be_here = not is_connect(spark) or is_beside(spark)
+    is_here = may_be_here and is_local(spark.conf.get("spark.master", "") or "")
+    if how == "path" or (how == "auto" and is_here):
         return BundlePlace(str(directory.resolve()), archive=False)
     if key is not None:
         name += f"-{hashlib.sha256(key.reveal()).hexdigest()[:16]}"
@@ -88,9 +90,3 @@ def _distribute_directory(
         else:
             spark.sparkContext.addArchive(str(home / name))
     return BundlePlace(name, archive=True, key=key)
-
-
-def _is_local(spark: SparkSession) -> bool:
-    if is_connect(spark) and not is_beside(spark):
-        return False
-    return is_local(spark.conf.get("spark.master", "") or "")

@@ -95,7 +95,10 @@ def arrange_rows(
         keyed = keyed.join(F.broadcast(directories), same, "left").drop(*directories.columns[: len(partition_by)])
         place = F.col(_BEFORE) + F.shiftright(F.shiftright(_ORDER, 32) * F.col(_ROWS), 31)
         task = F.floor(place * tasks / number)
-    keyed = keyed.withColumns({_TASK: task.cast("int"), _TIE: _tie(rows, kept)})
+    tie = F.lit(None).cast("string")
+    if kept and "reason" in rows.columns:
+        tie = F.when(F.col("reason").isin(*ID_REASONS), F.to_json(F.struct(*map(column, kept))))
+    keyed = keyed.withColumns({_TASK: task.cast("int"), _TIE: tie})
     # Spark requires rows in the order of their directories. If it sorted them itself, it could undo the order within
     # a directory.
     keys: list[str | Column] = [*map(column, partition_by), _ORDER, column(name), _TIE]
@@ -123,9 +126,3 @@ def _count_directories(rows: DataFrame, partition_by: Sequence[str]) -> tuple[Da
     schema = StructType([*values.schema.fields, StructField(_ROWS, LongType()), StructField(_BEFORE, LongType())])
     starts = [(*row, end - row[_ROWS]) for row, end in zip(sizes, ends, strict=True)]
     return rows.sparkSession.createDataFrame(starts, schema), ends[-1] if ends else 0
-
-
-def _tie(rows: DataFrame, kept: Sequence[str]) -> Column:
-    if not kept or "reason" not in rows.columns:
-        return F.lit(None).cast("string")
-    return F.when(F.col("reason").isin(*ID_REASONS), F.to_json(F.struct(*map(column, kept))))

@@ -185,7 +185,7 @@ class Run:
             if any(other["run_id"] == self.run_id for other in others):
                 return  # the same run again, in the same terms
             content = json.dumps(self._content(terms, settings, columns), indent=1)
-            _write_record(session, path, content)
+            write_text(session, path, content) if is_connect(session) else Files(session, path).write_new(content)
 
     def _check_terms(self, terms: dict[str, str], settings: dict[str, str], other: dict[str, Any]) -> None:
         if other.get("record_version") != RECORD_VERSION:
@@ -229,10 +229,3 @@ def _read_records(session: SparkSession, directory: str) -> list[str]:
     files = Files(session, f"{directory}/NAME")
     found = [path for names in ("*.json", "*.json/part-*") for path in files.list_matching(names)]
     return [files.read(path) for path in found if files.is_file(path)]
-
-
-def _write_record(session: SparkSession, path: str, content: str) -> None:
-    if is_connect(session):
-        write_text(session, path, content)
-    else:
-        Files(session, path).write_new(content)

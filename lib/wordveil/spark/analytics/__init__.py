@@ -1,1 +1,0 @@
-"""Analysis of published tables, which readers do with Spark alone."""
