@@ -7,7 +7,7 @@ text of a record, and anything that looks like a credential is hidden in it. ``e
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wordveil.credentials import hide_credentials, hide_in_value
@@ -20,6 +20,7 @@ class WordveilError(Exception):
     """Base of every error with a message for the user. Exit code 1, unless a class names another."""
 
     exit_code = 1
+    faults: Sequence[Fault] = ()
 
     def __init_subclass__(cls, exit_code: int | None = None) -> None:
         cls.exit_code = exit_code or cls.exit_code

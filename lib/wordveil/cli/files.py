@@ -81,14 +81,11 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
     An error that the user did not cause has only its kind: its message may quote a record.
     """
-    if isinstance(error, WordveilError):
-        faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
-        return {
-            "exit_code": error.exit_code,
-            "error": {"type": type(error).__name__, "message": str(error), "faults": faults},
-        }
+    message, faults = "", list[dict[str, Any]]()
     code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
-    return {"exit_code": code, "error": {"type": type(error).__name__, "message": "", "faults": []}}
+    if isinstance(error, WordveilError):
+        code, message, faults = error.exit_code, str(error), [vars(fault) for fault in error.faults]
+    return {"exit_code": code, "error": {"type": type(error).__name__, "message": message, "faults": faults}}
 
 
 def _draft_of(path: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from wordveil.assembly.bundles import FindBundle
-    from wordveil.config.load import Config
     from wordveil.config.schema import TextSection
     from wordveil.measures.comparison import SentencePreview
     from wordveil.spark.plan.plan import FindTrials, Plan
@@ -130,8 +129,7 @@ def plan(
         session = prepare_session(config, is_short=True)
         planned = make_plan(config, session, params=call.params, rows=rows, find=find, find_trials=find_trials)
         preview = make_preview(request, session, progress, params=call.params)
-        planned = _add_sampled(planned, preview, find_trials, config, session)
-        planned = _add_budgets(planned, preview, find, config, session, call.params, progress)
+        planned = _add_sampled(planned, preview, find, find_trials, call, session, progress)
     parts = {"sentence": sentence if text else None, "text_distance": apart}
     document = {**planned.to_dict(), **preview.to_dict()}
     document |= {name: part.to_dict() for name, part in parts.items() if part}
@@ -152,48 +150,39 @@ def plan(
 
 
 def _add_sampled(
-    plan: Plan, preview: Preview, find_trials: FindTrials, config: Config, session: Callable[[], SparkSession]
+    plan: Plan,
+    preview: Preview,
+    find: FindBundle,
+    find_trials: FindTrials,
+    call: Call,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str], None],
 ) -> Plan:
-    """Add figures of a sample: the linkage of records of its median length, and how long the budgets last."""
-    from wordveil.spark.plan.plan import add_typical
+    """Add figures of a sample: linkage at its median length, how long budgets last, whom they refuse, their limits."""
+    from wordveil.records.sanitiser import release_terms
+    from wordveil.records.schema import TEXT_REASONS
+    from wordveil.spark.input.source import open_input
+    from wordveil.spark.plan.plan import add_sampled_costs, add_typical
     from wordveil.spark.platform.errors import job_errors
+    from wordveil.spark.release.forecast import count_authors, forecast_refusals
     from wordveil.spark.release.ledger_report import find_left
 
     if preview.sample is None:
         return plan
+    config, sample, refusals = call.config, preview.sample.sample, None
     with job_errors("nothing was planned"):
         left, runs_left = find_left(session(), config.budget, config.ledger, config.release)
-    return replace(add_typical(plan, preview.sample, find_trials, config.policy), left=left, runs_left=runs_left)
-
-
-def _add_budgets(
-    plan: Plan,
-    preview: Preview,
-    find: FindBundle,
-    config: Config,
-    session: Callable[[], SparkSession],
-    params: Mapping[str, str],
-    progress: Callable[[str], None],
-) -> Plan:
-    """Add what the budgets of a release with a sample would refuse, and what limit an author needs."""
-    from wordveil.records.sanitiser import release_terms
-    from wordveil.records.schema import TEXT_REASONS
-    from wordveil.spark.input.source import open_input
-    from wordveil.spark.plan.plan import add_sampled_costs
-    from wordveil.spark.platform.errors import job_errors
-    from wordveil.spark.release.forecast import count_authors, forecast_refusals
-
-    bundle = find()
-    if preview.sample is None or bundle is None or config.output.format != "delta":
-        return plan
-    sample, budget, terms = preview.sample.sample, config.budget, release_terms(config.record_settings(""), bundle)
-    plan, refusals = add_sampled_costs(plan, sample, budget, terms), None
-    with job_errors("nothing was planned"):
+        plan = replace(add_typical(plan, preview.sample, find_trials, config.policy), left=left, runs_left=runs_left)
+        if (bundle := find()) is None or config.output.format != "delta":
+            return plan
+        terms = release_terms(config.record_settings(""), bundle)
+        plan = add_sampled_costs(plan, sample, config.budget, terms)
         progress("counting the records of authors")
-        table = open_input(session(), config.source, params)
-        if budget is not None:
+        table = open_input(session(), config.source, call.params)
+        if config.budget is not None:
             refused = sum(count for reason, count in sample.quarantined.items() if reason in TEXT_REASONS)
-            refusals = forecast_refusals(table, budget, config.home, terms, [*sample.draws, *[None] * refused])
+            lengths = [*sample.draws, *[None] * refused]
+            refusals = forecast_refusals(table, config.budget, config.home, terms, lengths)
         return replace(plan, refusals=refusals, author_records=count_authors(table))
 
 

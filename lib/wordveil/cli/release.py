@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +12,7 @@ from typer import Argument, Option, Typer
 
 from wordveil.cli import release_tables
 from wordveil.cli.options import RunOption, SkipOption, SnapshotOption, prepare_session, read_release_config
-from wordveil.cli.output import print_note, print_table, show_progress, show_status
+from wordveil.cli.output import print_note, show_status
 from wordveil.cli.pages import render_gate
 from wordveil.cli.scaffold import PAGE_NOTE, Call, Result, command
 from wordveil.cli.verify import verify
@@ -65,19 +65,8 @@ def night(
             call.save_page(render_gate(made.decision), None)
 
     try:
-        with show_progress() as (progress, tasks):
-            run_night(
-                call.config,
-                prepare_session(call.config),
-                params=call.params,
-                run_id=run_id,
-                full_snapshot=full_snapshot,
-                skip_empty=skip_empty,
-                publish=not hold,
-                progress=progress,
-                tasks=tasks,
-                done=keep,
-            )
+        chosen = {"params": call.params, "run_id": run_id, "full_snapshot": full_snapshot, "skip_empty": skip_empty}
+        call.work(run_night, **chosen, publish=not hold, done=keep)
     except EmptyInputError as error:
         return release_tables.describe_skipped(error)
     finally:
@@ -119,8 +108,7 @@ def stream(
         if failure := release_tables.find_gate_failure(night.decision):
             raise failure
 
-    with show_progress() as (progress, tasks):
-        run_stream(call.config, prepare_session(call.config), every=every, progress=progress, tasks=tasks, done=keep)
+    call.work(run_stream, every=every, done=keep)
     return Result(made, lambda: None if made["batches"] else print_note("the source has no new rows."))
 
 
@@ -178,9 +166,7 @@ def withdraw(call: Call, ids: IdOption = None, ids_from: IdsOption = None, run_i
 
     withdrawn_ids = [*(ids or ()), *read_ids(ids_from, call.config.home.id)]
     _require_records(withdrawn_ids)
-    with show_progress() as (progress, tasks):
-        session = prepare_session(call.config)
-        report = withdraw_records(call.config, session, withdrawn_ids, run_id=run_id, progress=progress, tasks=tasks)
+    report = call.work(withdraw_records, withdrawn_ids, run_id=run_id)
 
     def show_report() -> None:
         release_tables.print_report(report, is_release=True)
@@ -216,10 +202,8 @@ def erase(
     listed = read_ids(ids_from, call.config.home.id)
     from wordveil.spark.release.erase import erase as erase_records
 
-    with show_progress() as (progress, tasks):
-        session = prepare_session(call.config)
-        chosen = {"ids": ids or (), "listed": listed, "authors": authors or ()}
-        made = erase_records(call.config, session, **chosen, retain_hours=retain_hours, progress=progress, tasks=tasks)
+    chosen = {"ids": ids or (), "listed": listed, "authors": authors or ()}
+    made = call.work(erase_records, **chosen, retain_hours=retain_hours)
     failure = release_tables.find_gate_failure(made.decision) if made.decision else None
     return Result(made.to_dict(), partial(release_tables.print_erasure, made), failure)
 
@@ -326,13 +310,7 @@ def show(call: Call) -> Result:
         from wordveil.spark.release.maintenance import show as show_release
 
         facts = call.do(show_release, call.config.home, is_short=True)
-    return Result(facts, partial(_print_release, facts))
-
-
-def _print_release(facts: Mapping[str, Any]) -> None:
-    print_table(f"Release {facts['release']}", release_tables.release_facts(facts))
-    if facts["runs"]:
-        release_tables.print_runs(facts["runs"])
+    return Result(facts, partial(release_tables.print_release, facts))
 
 
 def read_ids(file: str | None, name: str) -> list[str]:
@@ -345,11 +323,7 @@ def read_ids(file: str | None, name: str) -> list[str]:
         return []
     try:
         ids = _lines(sys.stdin.read()) if file == "-" else _read_file(Path(file), name)
-    except (
-        OSError,
-        ValueError,
-        NotImplementedError,
-    ) as error:  # pyarrow's errors, and those of decoding, are among them
+    except (OSError, ValueError, NotImplementedError) as error:  # among them those of pyarrow and of decoding
         problem = (
             f"cannot be read ({type(error).__name__}). Name a UTF-8 text file with one id on each line, or Parquet or "
             f"CSV with the column {name}."

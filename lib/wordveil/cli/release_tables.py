@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from wordveil.privacy.table import TablePrivacy
 if TYPE_CHECKING:
     from wordveil.assembly.run_report import RunReport
     from wordveil.release.verify import Verified
-    from wordveil.spark.release.erase import Erasure, Place
+    from wordveil.spark.release.erase import Erasure
     from wordveil.spark.release.gate import GateDecision
     from wordveil.spark.release.night import Night
     from wordveil.spark.release.publish import Publication
@@ -41,6 +41,7 @@ CHANGES = {
     "withdraw": "withdraw: records were withdrawn as asked",
 }
 """The meaning of a run's ``changes``, for people."""
+_POORLY = "of which a third or more of the words is unknown, as in texts of another language or field"
 _SHOWN_RUNS = 10
 # The length of a generated run id.
 _RUN_ID = 25
@@ -88,7 +89,7 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         f"{unit}s drawn": f"{report.tokens:,}",
         **({"padding": f"{padding:.1%} of it comes out as words"} if padding is not None and not is_whole else {}),
         "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
-        **({"poorly covered": _describe_coverage(report.poorly_covered)} if report.poorly_covered else {}),
+        **({"poorly covered": f"{report.poorly_covered:,} records, {_POORLY}"} if report.poorly_covered else {}),
         f"epsilon a {unit}": price_epsilon(report.epsilon, report.metric),
         "epsilon a record": f"{_show_span(report.epsilon_bound)} between texts related by {report.relation}"
         if report.epsilon_bound
@@ -102,13 +103,6 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         "run": report.run_id,
         "output": report.output,
     }
-
-
-def _describe_coverage(records: int) -> str:
-    return (
-        f"{records:,} records, of which a third or more of the words is unknown, as in texts of another language or "
-        "field"
-    )
 
 
 def _show_span(span: tuple[float, float]) -> str:
@@ -241,35 +235,25 @@ def _show_changed(counts: Mapping[str, Any]) -> str:
 
 def print_erasure(made: Erasure) -> None:
     """Print an erasure: what was done, and what is left in each place."""
+    unknown = f"which the next run draws if the input has them: {', '.join(made.unknown)}"
+    published = "no: the gate did not pass" if made.decision else "not needed"
+    if made.publication:
+        published = f"publication {made.publication.document['manifest']['publication']:,}"
     facts = {
         "records": f"{made.records:,}, {made.withdrawn:,} of them withdrawn now",
-        **({"ids not in the release": _describe_unknown(made.unknown)} if made.unknown else {}),
-        "published": _describe_publication(made),
+        **({"ids not in the release": f"{len(made.unknown):,}, {unknown}"} if made.unknown else {}),
+        "published": published,
         "texts": "gone from draws, public table and old files" if made.is_gone else "still exist: see the places below",
     }
     print_table(f"Erased from {made.release}", facts if made.records else {**facts, "texts": "nothing was done"})
     if made.places:
-        _print_places(made.places)
+        rows = [
+            (one.place, "not seen" if one.named is None else f"{one.named:,}", f"{one.texts:,}", one.note)
+            for one in made.places
+        ]
+        print_grid("What is left", rows, ("place",), ("with id", "with text"), ("note",), has_lines=True)
     if made.decision and not made.decision.result.passed:
         print_decision(made.decision)
-
-
-def _describe_unknown(ids: Sequence[str]) -> str:
-    return f"{len(ids):,}, which the next run draws if the input has them: {', '.join(ids)}"
-
-
-def _describe_publication(made: Erasure) -> str:
-    if made.publication:
-        return f"publication {made.publication.document['manifest']['publication']:,}"
-    if made.decision:
-        return "no: the gate did not pass"
-    return "not needed"
-
-
-def _print_places(places: Sequence[Place]) -> None:
-    named = ["not seen" if place.named is None else f"{place.named:,}" for place in places]
-    rows = [(place.place, name, f"{place.texts:,}", place.note) for name, place in zip(named, places, strict=True)]
-    print_grid("What is left", rows, ("place",), ("with id", "with text"), ("note",), has_lines=True)
 
 
 def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
@@ -333,8 +317,11 @@ def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
     return shown
 
 
-def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
-    """Print the last runs; ids that the table may break into lines follow it, whole."""
+def print_release(facts: Mapping[str, Any]) -> None:
+    """Print the state of a release, and its last runs; ids that the table may break follow it, whole."""
+    print_table(f"Release {facts['release']}", release_facts(facts))
+    if not (runs := facts["runs"]):
+        return
     more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
     table = ResultTable(f"Runs{more}")
     table.add_columns("run", min_width=_RUN_ID)

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from wordveil.cli.options import RunOption, SkipOption, SnapshotOption, prepare_session, read_config
-from wordveil.cli.output import show_progress
+from wordveil.cli.options import RunOption, SkipOption, SnapshotOption, read_config
 from wordveil.cli.release_tables import describe_skipped, print_report
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import EmptyInputError, usage_error
@@ -33,21 +32,18 @@ def sanitise(
     """
     is_release = call.config.output.format == "delta"
     _check_options(overwrite=overwrite, full_snapshot=full_snapshot, is_release=is_release)
-    with show_progress() as (progress, tasks):
-        session = prepare_session(call.config)
-        common: dict[str, Any] = {"params": call.params, "run_id": run_id, "skip_empty": skip_empty}
-        common |= {"progress": progress, "tasks": tasks}
-        try:
-            if is_release:
-                from wordveil.spark.release.run import run_release
+    common: dict[str, Any] = {"params": call.params, "run_id": run_id, "skip_empty": skip_empty}
+    try:
+        if is_release:
+            from wordveil.spark.release.run import run_release
 
-                report = run_release(call.config, session, full_snapshot=full_snapshot, **common)
-            else:
-                from wordveil.spark.sanitise.job import run_sanitise
+            report = call.work(run_release, full_snapshot=full_snapshot, **common)
+        else:
+            from wordveil.spark.sanitise.job import run_sanitise
 
-                report = run_sanitise(call.config, session, overwrite=overwrite, **common)
-        except EmptyInputError as error:
-            return describe_skipped(error)
+            report = call.work(run_sanitise, overwrite=overwrite, **common)
+    except EmptyInputError as error:
+        return describe_skipped(error)
     if call.page:
         from wordveil.cli.pages import render_run
 

@@ -25,7 +25,7 @@ from wordveil.cli import output
 from wordveil.cli.debug import log_frames, start_debugging, stop_debugging
 from wordveil.cli.files import HtmlOption, ReportOption, check_page, save_page, write_report
 from wordveil.cli.options import ConfigOption, DebugOption, JsonOption, ParamOption, SetOption, prepare_session
-from wordveil.errors import ConfigError, GateError, RefutedError, WordveilError
+from wordveil.errors import GateError, RefutedError, WordveilError
 
 if TYPE_CHECKING:
     from wordveil.config.load import Config
@@ -77,6 +77,12 @@ class Call:
         """Do a step of a release in a session of its own, and show its stages. ``taken``: what it takes."""
         with output.show_status() as progress:
             return step(taken, prepare_session(self.config, is_short=is_short), progress=progress, **options)
+
+    def work(self, step: Callable[..., Output], *given: object, **options: Any) -> Output:
+        """Do a step of the configuration in its session, and show its stages and Spark's tasks."""
+        with output.show_progress() as (progress, tasks):
+            session = prepare_session(self.config)
+            return step(self.config, session, *given, progress=progress, tasks=tasks, **options)
 
     def save_page(self, page: str, note: str | None = PAGE_NOTE) -> None:
         """Write the page of ``--html``, and print its path with a note, if any."""
@@ -193,7 +199,7 @@ def _show_error(error: WordveilError, *, as_json: bool) -> None:
             return
         as_json = False
     if as_json:
-        faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
+        faults = [vars(fault) for fault in error.faults]
         output.print_json({"error": type(error).__name__, "message": str(error), "faults": faults}, indent=None)
     else:
         output.print_error(error)
