@@ -15,7 +15,7 @@ from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.events import price
 from wordveil.privacy.table import TableTerms
 from wordveil.records.sanitiser import RecordSettings, release_terms
-from wordveil.release.budgets import Budget, ReleaseFacts, find_budget_faults
+from wordveil.release.budgets import Budget, find_budget_faults
 from wordveil.text.slots import NgramModel
 
 
@@ -77,7 +77,7 @@ def load_release_job(config: Config, work: BuildContext) -> ReleaseJob:
     settings, source, budget = config.record_settings(""), config.source, config.budget
     materials = load_materials(config, work)
     terms = release_terms(settings, materials.bundle)
-    facts = ReleaseFacts(terms.relation, terms.tokens, source.author is not None, terms.guarantee)
-    if faults := find_budget_faults(budget, facts):
+    facts = terms.relation, terms.tokens, terms.guarantee
+    if faults := find_budget_faults(budget, *facts, has_authors=source.author is not None):
         raise ConfigError("configuration", faults)
     return ReleaseJob(home=config.home, settings=settings, source=source, budget=budget, materials=materials)

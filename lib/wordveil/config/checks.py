@@ -34,7 +34,7 @@ from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.relations import Relation, column_exposure, pseudonym_exposure
 from wordveil.records.paths import read_path
 from wordveil.records.schema import SYMBOLS
-from wordveil.release.budgets import STALE, ReleaseFacts, find_budget_faults
+from wordveil.release.budgets import STALE, find_budget_faults
 from wordveil.release.rules import find_gate_faults, output_exposes
 from wordveil.text.choices import DrawnUnit, Length, OtherLanguage, Refused, Slots
 from wordveil.text.draft import DraftPolicy
@@ -259,7 +259,7 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
     if output is None or output.format != "delta":
         return
     budget = sections.budgets.budget if sections.budgets else None
-    yield from find_budget_faults(budget, ReleaseFacts(policy.relation, policy.n_max, source.author is not None))
+    yield from find_budget_faults(budget, policy.relation, policy.n_max, has_authors=source.author is not None)
     if budget and budget.on_exceeded == "keep_last":
         for name in (source.id, *source.kept_names, *source.text_names):
             if fold_name(name) == STALE:

@@ -157,34 +157,31 @@ class AuthorRecords:
         return math.ceil(limit / step) * step
 
 
-@dataclass(frozen=True)
-class ReleaseFacts:
-    """Facts about a release against which a budget is checked before anything is read.
+def find_budget_faults(
+    budget: Budget | None,
+    relation: Relation,
+    tokens: int | None,
+    guarantee: WordGuarantee | None = None,
+    *,
+    has_authors: bool,
+) -> list[Fault]:
+    """List the reasons why no run could meet ``budget``, before anything is read.
 
-    ``tokens``: the number that every record pays for, None if its own text decides. ``has_authors``: the input names an
-    author column. ``guarantee``: the cost of a token, None without a bundle.
+    ``tokens``: the number that every record pays for, None if its own text decides. ``guarantee``: the cost of a token,
+    None without a bundle. ``has_authors``: the input names an author column.
     """
-
-    relation: Relation
-    tokens: int | None
-    has_authors: bool
-    guarantee: WordGuarantee | None = None
-
-
-def find_budget_faults(budget: Budget | None, facts: ReleaseFacts) -> list[Fault]:
-    """List the reasons why no run could meet ``budget``, if there are any."""
     if budget is None:
         return []
     if not budget.limits:
         return [Fault("budgets", "", "sets no limit. Set record, author or corpus.")]
     faults = []
-    if budget.author is not None and not facts.has_authors:
+    if budget.author is not None and not has_authors:
         faults.append(Fault("budgets.author", "", "needs input.author, the column that says who wrote a record."))
-    if not facts.relation.covers(budget.relation):
+    if not relation.covers(budget.relation):
         problem = (
-            f"{budget.relation}, but under text the bound only holds for {facts.relation}: for "
+            f"{budget.relation}, but under text the bound only holds for {relation}: for "
             f"{budget.relation} every record costs infinitely much, so no limit can admit it. Set relation: "
-            f"{facts.relation}"
+            f"{relation}"
         )
         hide = (
             ", or text.length: pad or sample, copy nothing, and leave out text.repeat: same."
@@ -192,19 +189,19 @@ def find_budget_faults(budget: Budget | None, facts: ReleaseFacts) -> list[Fault
             else "."
         )
         faults.append(Fault("budgets.relation", "", problem + hide))
-    metric = facts.guarantee.metric.identifier if facts.guarantee else None
+    metric = guarantee.metric.identifier if guarantee else None
     if budget.unit != PURE and metric not in (None, budget.unit):
         problem = (
             f"{budget.unit}, but the bundle's metric is {metric}, and epsilons only add up under one metric. Name the "
             "bundle's metric, or set unit: pure."
         )
         faults.append(Fault("budgets.unit", "", problem))
-    return faults or [*_find_delta_faults(budget, facts), *_find_cost_faults(budget, facts)]
+    delta_faults = _find_delta_faults(budget, tokens or 0, guarantee.delta if guarantee else 0.0)
+    return faults or [*delta_faults, *_find_cost_faults(budget, tokens, guarantee)]
 
 
-def _find_delta_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[Fault]:
+def _find_delta_faults(budget: Budget, tokens: int, delta: float) -> Iterator[Fault]:
     """List faults of a pure budget: no limit on its mechanism's deltas, or one that every record exceeds."""
-    delta = facts.guarantee.delta if facts.guarantee else 0.0
     if budget.unit == PURE and budget.delta is None and delta > 0:
         problem = (
             f"is required: each token of this mechanism has a delta of {delta:.3g}, and its pure epsilon alone bounds "
@@ -212,16 +209,15 @@ def _find_delta_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[Fault]:
             "use a mechanism whose arithmetic is exact, such as exponential."
         )
         yield Fault("budgets.delta", "", problem)
-    cost = (facts.tokens or 0) * delta
-    if budget.delta is not None and not cost <= budget.delta:
-        yield _admits_nothing("delta", budget.delta, cost, f"{facts.tokens} tokens at {delta:.3g}")
+    if budget.delta is not None and not tokens * delta <= budget.delta:
+        yield _admits_nothing("delta", budget.delta, tokens * delta, f"{tokens} tokens at {delta:.3g}")
 
 
-def _find_cost_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[Fault]:
-    quantity = facts.tokens if budget.unit == PURE else 1
-    if facts.guarantee is None or quantity is None:
+def _find_cost_faults(budget: Budget, tokens: int | None, guarantee: WordGuarantee | None) -> Iterator[Fault]:
+    quantity = tokens if budget.unit == PURE else 1
+    if guarantee is None or quantity is None:
         return
-    price = facts.guarantee.pure if budget.unit == PURE else facts.guarantee.epsilon
+    price = guarantee.pure if budget.unit == PURE else guarantee.epsilon
     cost = multiply(quantity, price)
     what = f"{quantity} tokens at {price:.6g}" if budget.unit == PURE else "epsilon once"
     for scope, limit in budget.limits.items():

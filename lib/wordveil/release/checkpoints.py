@@ -89,7 +89,8 @@ def _parse_as(kind: pa.DataType, told: Any) -> Any:
     if pa.types.is_boolean(kind):
         value = {"true": True, "false": False}[str(told).lower()]
     elif pa.types.is_timestamp(kind):
-        when = _in_utc(datetime.fromisoformat(told))
+        when = datetime.fromisoformat(told)
+        when = when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
         value = when if kind.tz else when.replace(tzinfo=None)
     elif pa.types.is_date(kind):
         value = date.fromisoformat(told)
@@ -102,10 +103,6 @@ def _parse_as(kind: pa.DataType, told: Any) -> Any:
     elif pa.types.is_binary(kind):
         value = told.encode("utf-8")
     return value
-
-
-def _in_utc(when: datetime) -> datetime:
-    return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def _check_footer(file: pq.ParquetFile, declared: Any) -> None:

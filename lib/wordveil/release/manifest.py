@@ -151,17 +151,14 @@ class Manifest:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain values for JSON: text, whole numbers, None, lists and mappings of these."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("writers", "symbols", "refused", "kept_changed", "renamed"):
-            if values[name] is None:
-                del values[name]
-        values["tables"] = [asdict(added) for added in self.tables]
-        if not self.tables:
-            del values["tables"]
-        table = vars(values.pop("snapshot"))
         files = [file._asdict() for file in sorted(self.snapshot.files, key=lambda file: file.path)]
         recovery = self.recovery.to_dict() if self.recovery else None
-        plain: dict[str, Any] = _plain({**values, **table, "files": files, "recovery": recovery})
+        tables = [asdict(added) for added in self.tables] or None
+        values = {**vars(self), **vars(self.snapshot), "files": files, "recovery": recovery, "tables": tables}
+        del values["snapshot"]
+        optional = ("writers", "symbols", "refused", "kept_changed", "renamed", "tables")
+        said = {name: value for name, value in values.items() if value is not None or name not in optional}
+        plain: dict[str, Any] = _plain(said)
         return plain
 
     @classmethod
@@ -250,9 +247,8 @@ def open_document(document: Any, pinned_public_key: str | None) -> Manifest:
 def _check_version(values: Mapping[str, Any]) -> None:
     version = values.get("format_version")
     if type(version) is not int or version != FORMAT_VERSION:
-        is_earlier = type(version) is int and version < FORMAT_VERSION
         hint = "Use the version of wordveil that wrote it."
-        if is_earlier:
+        if type(version) is int and version < FORMAT_VERSION:
             hint = "An earlier one covers less than what readers see. Publish the table again."
         raise ReleaseError(
             f"format_version = {str(version)[:20]}: this wordveil reads manifests of format_version {FORMAT_VERSION}. "

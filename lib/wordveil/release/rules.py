@@ -314,10 +314,6 @@ class RuleResult:
     bound: Value
     passed: bool
 
-    def __str__(self) -> str:
-        value = "no figure" if self.value is None else _shown(self.value)
-        return f"{self.name}: {value}, {'within' if self.passed else 'outside'} {_shown(self.bound)}"
-
 
 @dataclass(frozen=True)
 class GateResult:
@@ -338,23 +334,20 @@ class GateResult:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GateResult:
         """Read what :meth:`to_dict` returned."""
-        results = tuple(
-            RuleResult(
-                rule["name"], Kind(rule["kind"]), _hashable(rule["value"]), _hashable(rule["bound"]), rule["passed"]
-            )
+        results = (
+            {**rule, "kind": Kind(rule["kind"]), **{name: _hashable(rule[name]) for name in ("value", "bound")}}
             for rule in values["results"]
         )
-        return cls(values["passed"], results)
+        return cls(values["passed"], tuple(RuleResult(**result) for result in results))
 
 
 def evaluate(rules: GateRules, measured: Measured) -> GateResult:
     """Check the figures against the gate's rules. A missing figure fails its rule."""
     results = []
     for name, bound in rules.bounds.items():
-        rule = RULES[name]
-        value = rule.figure(measured)
-        passed = value is not None and rule.holds(value, bound)
-        results.append(RuleResult(name, rule.kind, _hashable(value), _hashable(bound), passed))
+        value = RULES[name].figure(measured)
+        passed = value is not None and RULES[name].holds(value, bound)
+        results.append(RuleResult(name, RULES[name].kind, _hashable(value), _hashable(bound), passed))
     return GateResult(all(result.passed for result in results), tuple(results))
 
 
@@ -383,16 +376,14 @@ def find_gate_faults(
 
 def _list_failures(rules: GateRules, relation: Relation, shown: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     if rules.relation is not None and not relation.covers(rules.relation):
-        problem = f"the bound under text only holds for {relation}. Change it, or the rule."
-        yield "relation", problem
+        yield "relation", f"the bound under text only holds for {relation}. Change it, or the rule."
     if rules.epsilon_pure is not None and relation is not Relation.ANY_TEXT:
         problem = f"the bound only holds for {relation}, so every record's pure epsilon is infinite. Use epsilon_bound."
         yield "epsilon_pure", problem
     if rules.exposes is None:
         return
     if more := sorted(set(shown) - set(rules.exposes)):
-        problem = f"the release also shows {', '.join(more)}. Change text or input.keep, or allow it here."
-        yield "exposes", problem
+        yield "exposes", f"the release also shows {', '.join(more)}. Change text or input.keep, or allow it here."
     if rules.private and Exposure.GATE not in rules.exposes:
         problem = (
             f"lacks gate, which a gate with private rules shows ({', '.join(rules.private)} read original texts). Add "
@@ -405,7 +396,3 @@ def _hashable(value: Any) -> Any:
     if isinstance(value, StrEnum):
         return str(value)
     return tuple(value) if isinstance(value, list | tuple) else value
-
-
-def _shown(value: Value) -> str:
-    return (", ".join(value) or "nothing") if isinstance(value, tuple) else f"{value}"

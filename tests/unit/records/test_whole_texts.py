@@ -13,7 +13,7 @@ from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.errors import BundleError
 from wordveil.privacy.guarantees import charge_corpus
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, release_terms
-from wordveil.release.budgets import Budget, ReleaseFacts, find_budget_faults
+from wordveil.release.budgets import Budget, find_budget_faults
 from wordveil.text.policy import TextPolicy
 
 PADDED = TextPolicy(length="pad", n_max=6)
@@ -78,11 +78,12 @@ def test_private_corpus_record_pays_for_every_record_ever_drawn(bundles):
 def test_a_budget_below_what_all_draws_cost_is_refused_at_once(bundles):
     terms = release_terms(settings(limit=1000), bundles["private"])
     single = 6000 * bundles["private"].guarantee.pure
-    facts = ReleaseFacts(terms.relation, terms.tokens, has_authors=False, guarantee=terms.guarantee)
-    (fault,) = find_budget_faults(Budget("pure", terms.relation, record=single * 0.99, delta=1e-6), facts)
+    facts = (terms.relation, terms.tokens, terms.guarantee)
+    budget = Budget("pure", terms.relation, record=single * 0.99, delta=1e-6)
+    (fault,) = find_budget_faults(budget, *facts, has_authors=False)
     assert fault.where == "budgets.record"
     assert "6000 tokens" in fault.problem
-    assert find_budget_faults(Budget("pure", terms.relation, record=single, delta=1e-6), facts) == []
+    assert find_budget_faults(replace(budget, record=single), *facts, has_authors=False) == []
 
 
 def test_private_corpus_draws_share_a_metric_only_at_one_price(bundles):

@@ -22,7 +22,6 @@ from wordveil.release.budgets import (
     OVER_RECORD_BUDGET,
     AuthorRecords,
     Budget,
-    ReleaseFacts,
     count_fitting,
     find_budget_faults,
     multiply,
@@ -68,7 +67,7 @@ def test_a_limit_is_a_finite_number():
 
 def told(budget, **facts):
     known = {"relation": ANY, "tokens": 100, "has_authors": True, "guarantee": terms().guarantee, **facts}
-    return {fault.where: fault.problem for fault in find_budget_faults(budget, ReleaseFacts(**known))}
+    return {fault.where: fault.problem for fault in find_budget_faults(budget, **known)}
 
 
 def test_a_budget_that_can_be_kept_has_no_fault():

@@ -85,8 +85,6 @@ def test_a_rule_passes_at_its_bound_and_fails_beyond(name):
     assert not passes(gate(name, misses))
     (result,) = evaluate(gate(name, misses), FIGURES).failures
     assert (result.name, result.kind) == (name, RULES[name].kind)
-    assert str(result).startswith(f"{name}: ")
-    assert " outside " in str(result)
     rules = gate(name, meets)
     assert bool(rules.private) == (RULES[name].kind is Kind.PRIVATE)
     assert rules.shown == (("gate",) if rules.private else ())
@@ -97,7 +95,7 @@ def test_a_figure_that_is_missing_or_none_fails_its_rule(name):
     meets, _, figures = CASES[name]
     for figure in figures:
         (failure,) = evaluate(gate(name, meets), replace(FIGURES, **{figure: None})).failures
-        assert "no figure" in str(failure)
+        assert failure.value is None
     if name not in ("relation", "exposes", "audited"):
         bound = 0 if name.startswith("min_") else 1.0
         for value in (math.nan, -1, *([math.inf] if name.startswith("epsilon") else [])):
