@@ -49,7 +49,7 @@ def render_estimates(
             f"The smallest group has {fewest:,} {unit}, of which {least_count:,} or more usually stand out from none."
         )
         notes = [*notes, f"{smallest} Four times as many halve the interval of a share."]
-    linked = sorted((pair for pair in pairs if pair["more_than_chance"]), key=_find_difference, reverse=True)
+    linked = sorted((pair for pair in pairs if pair["more_than_chance"]), key=lambda pair: -pair["difference"])
     return render_page(
         "estimates.html",
         title=f"Estimates of {table}",
@@ -89,10 +89,6 @@ def _split(rows: Sequence[Row], by: Sequence[str]) -> dict[Group, list[Row]]:
 def _find_largest(groups: Mapping[Group, Sequence[Row]]) -> list[Group]:
     """Find the groups with the most draws. Each symbol has a row in a group, so that the sum ranks them."""
     return sorted(groups, key=lambda group: -sum(row["draws"] for row in groups[group]))[:MOST_GROUPS]
-
-
-def _find_difference(pair: Row) -> float:
-    return float(pair["difference"])
 
 
 def _label(row: Row, unit: str) -> str:

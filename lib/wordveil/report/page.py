@@ -87,14 +87,9 @@ def write_headline(evaluation: Evaluation) -> tuple[str, ...]:
     subjects, scores = list_subjects(evaluation.scores), evaluation.scores
     if len(subjects) > _MOST_SUBJECTS:
         return evaluation.scope
-    sentences = (sentence for subject in subjects for sentence in _write_sentences(subject, scores))
-    return (*evaluation.scope, *sentences)
-
-
-def _write_sentences(subject: str, scores: Sequence[Score]) -> list[str]:
-    attacks = rank_attacks(scores, subject)
-    sentences = [_say(attack, scores) if attack.figure == ACCURACY else describe_attack(attack) for attack in attacks]
-    return [*sentences, *(_say(score, scores) for score in list_uses(scores, subject))]
+    chosen = (score for subject in subjects for score in (*rank_attacks(scores, subject), *list_uses(scores, subject)))
+    said = (_say(score, scores) if score.figure == ACCURACY else describe_attack(score) for score in chosen)
+    return (*evaluation.scope, *said)
 
 
 def list_uses(scores: Sequence[Score], subject: str) -> list[Score]:
