@@ -96,9 +96,8 @@ def test_words_outside_slots_are_kept_whatever_the_partitions(spark, workspace: 
     """In place, as an archive, in one file or many, by the job and by the function for DataFrames; the sample
     agrees.
     """
-    model = build_ngrams(
-        spark.read.parquet(str(public_table(workspace))), "body", workspace.root / "models", SETTINGS, "here"
-    ).model
+    public = spark.read.parquet(str(public_table(workspace)))
+    model, *_ = build_ngrams(public, "body", workspace.root / "models", SETTINGS, "here")
     table = pa.table({"id": [f"r{i:03d}" for i in range(len(PRIVATE))], "body": PRIVATE})
     workspace.write_corpus(table, files=1)
     report = run_sanitise(job(workspace, model, "one"), lambda: spark)

@@ -64,13 +64,12 @@ def ngrams(
         progress("starting Spark")
         session = prepare_plain_session(jars, delta=template.is_local_delta(source))
         table = open_path(session, source, "--input", "Write it as Parquet first.")
-        built = build_ngrams(table, text, output, settings, source, progress)
-    model = built.model
+        model, texts, left_out = build_ngrams(table, text, output, settings, source, progress)
     facts = {
         "digest": model.digest,
         "path": str(model.path),
-        "texts": built.texts,
-        "left_out": built.left_out,
+        "texts": texts,
+        "left_out": left_out,
         "words": model.total,
         "ngrams": len(model.counts),
         "max_n": max_n,

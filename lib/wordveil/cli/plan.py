@@ -169,7 +169,7 @@ def _add_sampled(
 
     if preview.sample is None:
         return plan
-    config, sample, refusals = call.config, preview.sample.sample, None
+    config, sample = call.config, preview.sample.sample
     with job_errors("nothing was planned"):
         left, runs_left = find_left(session(), config.budget, config.ledger, config.release)
         plan = replace(add_typical(plan, preview.sample, find_trials, config.policy), left=left, runs_left=runs_left)
@@ -179,11 +179,12 @@ def _add_sampled(
         plan = add_sampled_costs(plan, sample, config.budget, terms)
         progress("counting the records of authors")
         table = open_input(session(), config.source, call.params)
-        if config.budget is not None:
-            refused = sum(count for reason, count in sample.quarantined.items() if reason in TEXT_REASONS)
-            lengths = [*sample.draws, *[None] * refused]
-            refusals = forecast_refusals(table, config.budget, config.home, terms, lengths)
-        return replace(plan, refusals=refusals, author_records=count_authors(table))
+        if config.budget is None:
+            return replace(plan, author_records=count_authors(table))
+        refused = sum(count for reason, count in sample.quarantined.items() if reason in TEXT_REASONS)
+        lengths = [*sample.draws, *[None] * refused]
+        refusals, authors = forecast_refusals(table, config.budget, config.home, terms, lengths)
+        return replace(plan, refusals=refusals, author_records=authors)
 
 
 def _refuse_words(mechanism: str, *, compare: bool, against: str | None) -> None:

@@ -107,7 +107,6 @@ class LakeTable(PublishedTable):
         self.path = path.rstrip("/")
 
     def list_store(self) -> Mapping[str, int]:
-        """Map each file below the table, by its relative path, to its size in bytes."""
         from deltalake.exceptions import TableNotFoundError
 
         with self._errors():
@@ -119,12 +118,10 @@ class LakeTable(PublishedTable):
         return {path: size for path, size in files.items() if size or not _MARKER.fullmatch(path)}
 
     def read_file(self, path: str) -> bytes:
-        """Return the content of a small file of the table."""
         with self._errors():
             return _read_file(self._store(), path)
 
     def read_text(self, path: str) -> str | None:
-        """Return the text of a file, of the table or another, or None if there is none."""
         from deltalake.exceptions import TableNotFoundError
 
         directory, _, name = path.rpartition("/")
@@ -135,11 +132,9 @@ class LakeTable(PublishedTable):
                 return None
 
     def find_directory(self) -> Path | None:
-        """Return the table's directory on this machine's disk, or None if it is elsewhere."""
         return _find_directory(self.path) if _find_scheme(self.path) in ("", "file") else None
 
     def newest_version(self) -> int:
-        """Return the version that deltalake opens by default."""
         return int(self._open(None).version())
 
     def is_read_as(self, version: int, state: State) -> bool:
@@ -165,7 +160,6 @@ class LakeTable(PublishedTable):
         )
 
     def hash_files(self, paths: Collection[str]) -> Mapping[str, tuple[int, str]]:
-        """Return the size and SHA-256 of each data file; all exist."""
         return self._map(_hash_file, paths)
 
     def count_rows(self, version: int, paths: Collection[str]) -> int:  # noqa: ARG002 - the log is not asked

@@ -8,7 +8,6 @@ memory holds little more than the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,15 +37,6 @@ MAX_NGRAMS = 50_000_000
 """Largest number of n-grams: a driver needs about 70 bytes for each while it builds."""
 
 
-@dataclass(frozen=True)
-class BuiltNgrams:
-    """Built model, its source, and the numbers of counted ``texts`` and of unreadable, too long or refused ones."""
-
-    model: NgramModel
-    texts: int
-    left_out: int
-
-
 def build_ngrams(
     table: DataFrame,
     text: str,
@@ -54,11 +44,12 @@ def build_ngrams(
     settings: NgramSettings,
     source: str,
     progress: Callable[[str], None] = ignore,
-) -> BuiltNgrams:
+) -> tuple[NgramModel, int, int]:
     """Count the n-grams of the column ``text`` of a public ``table``, and write the model into ``store``.
 
-    ``source``: the origin of the text, for people. The model does not depend on the texts' partitions. Raises
-    :class:`ConfigError` for the column, :class:`NgramError` if the model would hold no word or too many n-grams.
+    ``source``: the origin of the text, for people. The model does not depend on the texts' partitions. Also returns the
+    numbers of counted texts, and of unreadable, too long or refused ones. Raises :class:`ConfigError` for the column,
+    :class:`NgramError` if the model would hold no word or too many n-grams.
     """
     spark = table.sparkSession
     with job_errors("no n-gram model was written"):
@@ -90,7 +81,7 @@ def build_ngrams(
         "left_out": records - read,
     }
     path = write_model(store, settings, words, total, assemble_trie(counts, rows, numbers), provenance)
-    return BuiltNgrams(open_model(path), read, records - read)
+    return open_model(path), read, records - read
 
 
 def _select_texts(table: DataFrame, name: str) -> DataFrame:

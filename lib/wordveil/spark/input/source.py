@@ -36,7 +36,13 @@ from wordveil.spark.input.table_versions import (
     wrong_version,
 )
 from wordveil.spark.platform.columns import check_columns, rename_columns
-from wordveil.spark.platform.delta import CHANGE_FEED, read_delta_files, read_delta_version, require_delta
+from wordveil.spark.platform.delta import (
+    CHANGE_FEED,
+    find_property,
+    read_delta_files,
+    read_delta_version,
+    require_delta,
+)
 from wordveil.spark.platform.errors import error_condition, input_errors, job_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.iceberg import find_iceberg_path
@@ -261,8 +267,7 @@ def is_delta_path(spark: SparkSession, path: str) -> bool:
 def has_change_feed(table: DataFrame) -> bool:
     """Return whether ``table`` reads a Delta table whose change data feed is on."""
     snapshot = find_snapshot(table)
-    properties = None if snapshot is None else snapshot.metadata().configuration()
-    return properties is not None and properties.contains(CHANGE_FEED) and properties.apply(CHANGE_FEED) == "true"
+    return snapshot is not None and find_property(snapshot, CHANGE_FEED) == "true"
 
 
 def _check_path(spark: SparkSession, source: Source) -> None:

@@ -18,6 +18,7 @@ from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.input.columns import fold_name
 from wordveil.input.source import Source
 from wordveil.records.paths import read_path
+from wordveil.spark.platform.delta import find_property
 from wordveil.spark.platform.errors import error_condition, silence_query_logs
 from wordveil.spark.platform.iceberg import find_iceberg_table
 from wordveil.spark.platform.jvm import find_file_relation
@@ -141,8 +142,7 @@ def require_hidden_texts(table: DataFrame, texts: Sequence[str], setting: str, n
     """
     if (snapshot := find_snapshot(table)) is None:
         return
-    properties = snapshot.metadata().configuration()
-    if _has_statistics(_find(properties, _NAMED), _find(properties, _FIRST), texts):
+    if _has_statistics(find_property(snapshot, _NAMED), find_property(snapshot, _FIRST), texts):
         require_encrypted_scratch(
             table.sparkSession,
             f"{setting} = {name}: the table's log has the least and greatest texts of its files, which Delta shuffles "
@@ -150,11 +150,6 @@ def require_hidden_texts(table: DataFrame, texts: Sequence[str], setting: str, n
             f"take the texts out of its statistics: ALTER TABLE ... SET TBLPROPERTIES ('{_NAMED}' = '...') with the "
             "columns that may have them, and write the files again that were written before.",
         )
-
-
-def _find(properties: Any, key: str) -> str | None:
-    found = properties.get(key)
-    return str(found.get()) if found.isDefined() else None
 
 
 def _has_statistics(named: str | None, first: str | None, texts: Sequence[str]) -> bool:

@@ -239,6 +239,12 @@ def open_snapshot(log: Any, version: int, none: Any) -> Any:
         return log.getSnapshotAt(version, none, none)
 
 
+def find_property(snapshot: Any, name: str) -> str | None:
+    """Find a property of a Delta table in Delta's view of a version."""
+    found = snapshot.metadata().configuration().get(name)
+    return str(found.get()) if found.isDefined() else None
+
+
 def read_delta_files(spark: SparkSession, log: Any, version: int, names: Collection[str]) -> DataFrame:
     """Read the rows of some data files of a Delta table and open no other file.
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from wordveil.errors import ReleaseError
 from wordveil.release.layout import DELTA_LOG, TABLE_VERSION, VERSION_PROPERTY
 from wordveil.release.verify import lost_version
-from wordveil.spark.platform.delta import open_snapshot
+from wordveil.spark.platform.delta import find_property, open_snapshot
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class, list_items, set_options
 from wordveil.spark.platform.locks import hold_lock
@@ -137,10 +137,9 @@ class DeltaTable:
 
     def check(self) -> None:
         """Raise :class:`ReleaseError` unless this version of wordveil reads the table."""
-        version = self.snapshot().metadata().configuration().get(VERSION_PROPERTY)
-        if not version.isDefined():
+        if (number := find_property(self.snapshot(), VERSION_PROPERTY)) is None:
             raise ReleaseError(f"{self.kind} {self.path}: was not created by wordveil. Choose another path.")
-        if (number := str(version.get())) != str(TABLE_VERSION):
+        if number != str(TABLE_VERSION):
             raise ReleaseError(
                 f"{self.kind} {self.path}: has format version {number}, and this wordveil reads {TABLE_VERSION}. Use "
                 "the wordveil version that wrote it, or start a release with another name at another path."

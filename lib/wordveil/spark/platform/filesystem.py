@@ -150,11 +150,7 @@ class Files:
 
     def read(self, path: Any | None = None) -> str:
         """Return the text of a small file: this one, or the one at ``path``."""
-        stream = self._system.open(path or self.path)
-        try:
-            return str(java_class(self._spark, "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
-        finally:
-            stream.close()
+        return self.read_bytes(path or self.path).decode("utf-8", errors="replace")
 
     def read_bytes(self, path: Any) -> bytes:
         """Return the content of the small file at ``path``."""

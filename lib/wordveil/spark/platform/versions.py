@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-import numpy as np
 import pyarrow as pa
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DataType, StructType, _parse_datatype_string
 
-from wordveil.arrays import UInt32
 from wordveil.errors import PlatformError
 
 VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
@@ -82,32 +80,13 @@ def repartition_by_number(rows: DataFrame, partitions: int, name: str) -> DataFr
     if VERSION >= (4, 1):
         return rows.repartitionById(partitions, name)
     # Spark chooses the partition by its hash of a column. Each number is replaced by one whose hash chooses it.
+    place = F.pmod(F.hash(F.col("id").cast("int")), F.lit(partitions)).alias("place")
+    hashed = rows.sparkSession.range(64 * partitions).groupBy(place).agg(F.min("id")).orderBy("place").collect()
+    assert len(hashed) == partitions  # each is missed with a chance of e^-64
     # As one literal: a call to Java for each of thousands takes seconds.
-    chosen = F.split(F.lit(",".join(map(str, find_hashed(partitions)))), ",").cast("array<int>")
+    chosen = F.split(F.lit(",".join(str(number) for _, number in hashed)), ",").cast("array<int>")
     key = f"{name}_hashed"
     return rows.withColumn(key, chosen[F.col(name)]).repartition(partitions, key).drop(key)
-
-
-def find_hashed(partitions: int) -> list[int]:
-    """Find for each partition a number that Spark's hash of an int sends there."""
-    numbers = np.arange(64 * partitions, dtype=np.uint32)
-    hashed, first = np.unique(_hash_ints(numbers).view(np.int32) % partitions, return_index=True)
-    assert len(hashed) == partitions  # each is missed with a chance of e^-64
-    return [int(numbers[place]) for place in first]
-
-
-def _hash_ints(numbers: UInt32) -> UInt32:
-    """Compute Spark's hash of ints: MurmurHash3 (x86, 32 bits) of four bytes, with the seed 42."""
-
-    def rotate(values: UInt32, by: int) -> UInt32:
-        return (values << np.uint32(by)) | (values >> np.uint32(32 - by))
-
-    mixed = rotate(numbers * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-    state = rotate(np.uint32(42) ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-    state ^= np.uint32(4)
-    state = (state ^ (state >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-    state = (state ^ (state >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-    return state ^ (state >> np.uint32(16))
 
 
 def find_arrow_udf() -> Callable[..., Callable[..., Column]]:

@@ -33,8 +33,11 @@ def count_authors(table: InputTable) -> AuthorRecords | None:
     """Count the records of each author of the input, by the column of authors alone; None without one."""
     if table.source.author is None:
         return None
-    authors = table.read().select(column(table.source.author).alias(_AUTHOR)).where(f"{_AUTHOR} is not null")
-    counts = authors.groupBy(_AUTHOR).count()
+    return _count_authors(table.read().select(column(table.source.author).alias("author")))
+
+
+def _count_authors(records: DataFrame) -> AuthorRecords | None:
+    counts = records.where("author is not null").groupBy("author").count()
     names = {"median": 0.5, "p95": 0.95, "most": 1.0}
     found = [F.expr(f"percentile_approx(count, {share}, 10000)").alias(name) for name, share in names.items()]
     row = counts.agg(F.count(F.lit(1)).alias("authors"), *found).collect()[0]
@@ -43,12 +46,13 @@ def count_authors(table: InputTable) -> AuthorRecords | None:
 
 def forecast_refusals(
     table: InputTable, budget: Budget, home: ReleaseHome, terms: ReleaseTerms, lengths: Sequence[int | None]
-) -> RefusalForecast:
+) -> tuple[RefusalForecast, AuthorRecords | None]:
     """Forecast what ``budget`` refuses if a run of the release at ``home`` draws the whole input now.
 
-    A record that the ledger has charged to the release counts as unchanged. ``lengths``: the numbers of drawn tokens of
-    the records of a sample, None for those refused for their texts; used if ``terms`` have no public number. Raises a
-    :class:`WordveilError` for an input or a ledger that cannot be read.
+    Also counts the records of each author among those that could be drawn. A record that the ledger has charged to the
+    release counts as unchanged. ``lengths``: the numbers of drawn tokens of the records of a sample, None for those
+    refused for their texts; used if ``terms`` have no public number. Raises a :class:`WordveilError` for an input or a
+    ledger that cannot be read.
     """
     source, spark = table.source, table.spark
     roles = (source.id, *([source.author] if source.author else []), *source.keep)
@@ -72,15 +76,17 @@ def forecast_refusals(
         number = sum(refused.values())
         marked = filter_by_ids(records, _ID, over, "left", number).withColumn("__over", F.col("__over").isNotNull())
         groups = find_most_refused(marked, source.keep, F.col("__over")) if number else ()
+        authors = _count_authors(decided)
     finally:
         decided.unpersist()
-    return RefusalForecast(
+    forecast = RefusalForecast(
         records=sum(count for count, _ in found.values()),
         refused=refused,
         authors=found.get(OVER_AUTHOR_BUDGET, (0, 0))[1],
         most_refused=groups,
         by_sample=terms.tokens is None,
     )
+    return forecast, authors
 
 
 def _find_tokens(record_id: Column, terms: ReleaseTerms, lengths: Sequence[int | None]) -> Column:

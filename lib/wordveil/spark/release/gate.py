@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.assembly.audits import find_audits
@@ -103,7 +103,15 @@ def gate_release(
         shown = published_exposes(settings.shown, journal)
         # That takes a shuffle of all words.
         distinct = None if rules.min_distinct_words is None else _count_distinct_words(rows, settings.columns)
-        measured = _measure(release.count_rows(version, settings.columns), shown, distinct)
+        counted = release.count_rows(version, settings.columns)
+        measured = Measured(
+            relation=Relation(counted.relations[0]) if len(counted.relations) == 1 else None,
+            exposes=tuple(sorted({*counted.exposes, *shown})),
+            epsilon_pure=None if counted.unbounded else counted.pure or 0.0,
+            epsilon_bound=counted.bound or 0.0,
+            distinct_words=distinct,
+            **{name: counted[name] for name in _COUNTS},
+        )
         if attackers is not None:
             from wordveil.spark.release.evaluate import measure_gate_attacks
 
@@ -147,18 +155,6 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
     before = journal.latest(PUBLISHED)
     seen = before.body["exposes"] if before else ()
     return tuple(sorted({*configured, *seen, *(entry for intent in journal.intents() for entry in intent.terms.shown)}))
-
-
-def _measure(counted: Row, shown: Collection[str], distinct_words: int | None) -> Measured:
-    """Collect a release's figures from those of :func:`count_newest` and the further exposures ``shown``."""
-    return Measured(
-        relation=Relation(counted.relations[0]) if len(counted.relations) == 1 else None,
-        exposes=tuple(sorted({*counted.exposes, *shown})),
-        epsilon_pure=None if counted.unbounded else counted.pure or 0.0,
-        epsilon_bound=counted.bound or 0.0,
-        distinct_words=distinct_words,
-        **{name: counted[name] for name in _COUNTS},
-    )
 
 
 def _count_distinct_words(newest_draws: DataFrame, texts: TextColumns) -> int:

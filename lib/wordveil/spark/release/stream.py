@@ -131,18 +131,6 @@ class _Checkpoint:
         files = Files(self.spark, f"{self.stream.checkpoint}/{name}")
         return files.read() if files.exists() else None
 
-    def find_query(self) -> str | None:
-        """Return the identifier of the query, or None before it has begun."""
-        return None if (text := self.read("metadata")) is None else str(json.loads(text)["id"])
-
-    def is_begun(self, number: int) -> bool:
-        """Return whether Spark has chosen a batch's rows."""
-        return self.read(f"offsets/{number}") is not None
-
-    def is_done(self, number: int) -> bool:
-        """Return whether a batch has ended."""
-        return self.read(f"commits/{number}") is not None
-
     def find_end(self, number: int) -> int | None:
         """Return a digest of a batch's end in its source: the offsets and the last commit that it has read.
 
@@ -198,12 +186,13 @@ class _Batches:
 
     def check(self) -> None:
         """Raise :class:`ReleaseError` unless the query continues after, or repeats, the batch that landed last."""
-        if (query := self.checkpoint.find_query()) is None:
+        if (query := self.checkpoint.read("metadata")) is None:  # it has not begun
             return
-        landed = self.landing.number(f"{_STREAM}{query}")
+        landed = self.landing.number(f"{_STREAM}{json.loads(query)['id']}")
         last, end = (-1, 0) if landed is None else divmod(landed, _PLACES)
-        is_same = last < 0 or (self.checkpoint.is_begun(last) and self.checkpoint.find_end(last) in (end, None))
-        if is_same and not self.checkpoint.is_done(last + 1) and not self.landing.is_restored():
+        is_begun = self.checkpoint.read(f"offsets/{last}") is not None
+        is_same = last < 0 or (is_begun and self.checkpoint.find_end(last) in (end, None))
+        if is_same and self.checkpoint.read(f"commits/{last + 1}") is None and not self.landing.is_restored():
             return
         raise ReleaseError(
             f"stream.checkpoint = {self.checkpoint.stream.checkpoint}: does not go on where the last batch of its "

@@ -38,27 +38,22 @@ class SparkTable(PublishedTable):
         self.path = table.path
 
     def list_store(self) -> Mapping[str, int]:
-        """List all files below the table, by their paths relative to it, with their sizes in bytes."""
         return self._files().list_files()
 
     def read_file(self, path: str) -> bytes:
-        """Read a small file of the table whole."""
         if directory := self.find_directory():  # past Hadoop's checksums: a changed file must be named
             return (directory / path).read_bytes()
         files = self._files()
         return files.read_bytes(files.below(path))
 
     def read_text(self, path: str) -> str | None:
-        """Read the text of a file, of the table or another, or None if there is none."""
         file = Files(self._table.spark, path)
         return file.read() if file.exists() else None
 
     def find_directory(self) -> Path | None:
-        """Find the table on this machine's disk, or None if it is elsewhere."""
         return self._table.find_directory()
 
     def newest_version(self) -> int:
-        """Return the version that Spark opens if none is named."""
         return self._table.version()
 
     def is_read_as(self, version: int, state: State) -> bool:
@@ -72,7 +67,6 @@ class SparkTable(PublishedTable):
             return False
 
     def hash_files(self, paths: Collection[str]) -> Mapping[str, tuple[int, str]]:
-        """Compute the sizes and SHA-256 of existing data files."""
         if not paths:
             return {}
         directory = self._files()
