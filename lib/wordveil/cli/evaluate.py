@@ -57,6 +57,7 @@ def evaluate(
         raise usage_error("--config", "", "is missing. Name a configuration file.")
     call.config = read_config(config, [*(overrides or ()), *([] if seed is None else [f"evaluation.seed={seed}"])])
     evaluation = _evaluate(call.config, params, out, published=published)
+    from wordveil.report.files import write_evaluation
     from wordveil.report.page import describe_evaluation, render_evaluation
 
     described = describe_evaluation(evaluation)
@@ -64,7 +65,9 @@ def evaluate(
     if call.page:
         call.save_page(render_evaluation(evaluation), _PAGE)
     if out is not None:
-        _write(evaluation, out)
+        with writing("--out", str(out)):
+            files = write_evaluation(evaluation, out)
+        print_note(f"{files.page}: the report; {files.data.name} and {files.scores.name} are beside it.")
     print_note(EXAMPLES_NOTE if evaluation.examples else PRIVATE_NOTE)
     return Result(described, partial(print_scores, evaluation))
 
@@ -110,15 +113,6 @@ def _evaluate(config: Config, params: list[str] | None, out: Path | None, *, pub
         from wordveil.spark.evaluate.job import evaluate_output
 
         return evaluate_output(config, session, **common)
-
-
-def _write(evaluation: Evaluation, out: Path) -> None:
-    """Write the files of an evaluation to the directory ``out``."""
-    from wordveil.report.files import write_evaluation
-
-    with writing("--out", str(out)):
-        files = write_evaluation(evaluation, out)
-    print_note(f"{files.page}: the report; {files.data.name} and {files.scores.name} are beside it.")
 
 
 def print_scores(evaluation: Evaluation) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
@@ -31,14 +30,6 @@ if TYPE_CHECKING:
 TABLE_ROWS = 20
 
 
-class By(StrEnum):
-    """The unit over which a row of the report adds up costs."""
-
-    RECORD = "record"
-    AUTHOR = "author"
-    RELEASE = "release"
-
-
 @command()
 def ledger(
     call: Call,
@@ -51,7 +42,10 @@ def ledger(
             "--ledger", metavar="PATH", callback=absolute_path, help="The path of a ledger, instead of a configuration."
         ),
     ] = None,
-    by: Annotated[By, Option("--by", help="What each row adds up: a release, a record or an author.")] = By.RELEASE,
+    by: Annotated[
+        Literal["record", "author", "release"],
+        Option("--by", help="What each row adds up: a release, a record or an author."),
+    ] = "release",
     release: Annotated[str | None, Option("--release", metavar="NAME", help="Show only this release.")] = None,
     author: Annotated[str | None, Option("--author", metavar="AUTHOR", help="Show only this author.")] = None,
     record: Annotated[str | None, Option("--record", metavar="ID", help="Show only this record.")] = None,
@@ -92,7 +86,7 @@ def ledger(
             found = ledger_report.list_tables(start(), location, release)
         _print_tables(found[:limit], as_json=call.as_json, as_csv=as_csv)
         return
-    is_partial = selection.cuts(by.value)
+    is_partial = selection.cuts(by)
     with job_errors("nothing was changed"):
         with show_status() as progress:
             progress("starting Spark")
@@ -104,7 +98,7 @@ def ledger(
                 costs = ledger_report.list_contexts(entries, budget)
             else:
                 name = settings.release if settings else None
-                costs = ledger_report.sum_costs(entries, by.value, budget, release=name, limited=not is_partial)
+                costs = ledger_report.sum_costs(entries, by, budget, release=name, limited=not is_partial)
             costs = ledger_report.order_by_cost(costs)
             if is_table:
                 # One row more than the table shows reveals that there are more.

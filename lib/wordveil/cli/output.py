@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -56,24 +56,16 @@ def make_text(value: object, style: str = "") -> Text:
     return Text("\n".join(map(show_value, lines)), style)
 
 
-class ResultTable:
-    """A table whose title, headings and cells are values for :func:`make_text`; it cuts off none."""
-
-    def __init__(self, title: object, *, has_header: bool = True, has_lines: bool = False) -> None:
-        shown = make_text(title, "table.title")
-        self._table = RichTable(title=shown, title_justify="left", show_header=has_header, show_lines=has_lines)
-
-    def add_columns(self, *headings: object, justify: Literal["left", "right"] = "left", **widths: Any) -> None:
-        """Add columns. ``widths``: those of rich; columns with a ``ratio`` share the rest of the terminal."""
-        for heading in headings:
-            self._table.add_column(make_text(heading), justify=justify, overflow="fold", **widths)
-
-    def add_row(self, *cells: object) -> None:
-        """Add a row."""
-        self._table.add_row(*map(make_text, cells))
-
-    def __rich__(self) -> RichTable:
-        return self._table
+def _show_rows(
+    title: object, rows: Iterable[Sequence[object]], columns: Iterable[tuple[object, Mapping[str, Any]]], **options: Any
+) -> None:
+    """Print a table that cuts off nothing. ``columns``: headings, and rich's options of each; ``options``: of all."""
+    table = RichTable(title=make_text(title, "table.title"), title_justify="left", **options)
+    for heading, widths in columns:
+        table.add_column(make_text(heading), overflow="fold", **widths)
+    for row in rows:
+        table.add_row(*map(make_text, row))
+    results.print(table)
 
 
 def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
@@ -85,20 +77,11 @@ def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ())
     shown = [(show_value(name), make_text(value)) for name, value in facts.items()]
     room = results.width - _BORDERS - max((cell_len(name) for name, _ in shown), default=0)
     whole = [fact for fact in shown if any(cell_len(part) > room for part in fact[1].plain.split())]
-    table = ResultTable(title, has_header=False)
-    for fact in shown:
-        if fact not in whole:
-            table.add_row(*fact)
-    print_rows(table)
+    _show_rows(title, [fact for fact in shown if fact not in whole], [("", {}), ("", {})], show_header=False)
     for name, text in whole:
         print_whole(name, text.plain.split("\n"))
     for note in notes:
         print_note(note)
-
-
-def print_rows(table: ResultTable) -> None:
-    """Print a table."""
-    results.print(table)
 
 
 def print_grid(
@@ -109,15 +92,19 @@ def print_grid(
     last: Sequence[object] = (),
     *,
     has_lines: bool = False,
+    **widths: Mapping[str, Any],
 ) -> None:
-    """Print rows as a table, given the headings of its columns: the first, those of figures, and the last."""
-    table = ResultTable(title, has_lines=has_lines)
-    table.add_columns(*left)
-    table.add_columns(*right, justify="right")
-    table.add_columns(*last)
-    for row in rows:
-        table.add_row(*row)
-    print_rows(table)
+    """Print rows as a table, given the headings of its columns: the first, those of figures, and the last.
+
+    ``widths``: rich's options of columns, by heading; those with a ``ratio`` share the rest of the terminal.
+    """
+    parts = {"left": left, "right": right, "full": last}
+    columns = [
+        (heading, {"justify": justify.replace("full", "left"), **widths.get(str(heading), {})})
+        for justify, headings in parts.items()
+        for heading in headings
+    ]
+    _show_rows(title, rows, columns, show_lines=has_lines)
 
 
 def print_figures(title: str, headings: Mapping[str, bool], rows: Sequence[Sequence[str]]) -> None:
@@ -132,12 +119,14 @@ def print_figures(title: str, headings: Mapping[str, bool], rows: Sequence[Seque
         for row in rows:
             print_table(title, dict(zip(headings, row, strict=True)))
         return
-    table = ResultTable(title)
-    for heading, is_figure in headings.items():
-        table.add_columns(heading, justify="right" if is_figure else "left", no_wrap=is_figure)
-    for row in rows:
-        table.add_row(*row)
-    print_rows(table)
+    _show_rows(
+        title,
+        rows,
+        [
+            (heading, {"justify": "right" if is_figure else "left", "no_wrap": is_figure})
+            for heading, is_figure in headings.items()
+        ],
+    )
 
 
 def print_whole(name: str, lines: Sequence[str]) -> None:

@@ -265,6 +265,9 @@ def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, An
         return {"sample": None}
     sample, figures = table_sample.sample, table_sample.to_dict()
     facts = tables.sample_facts(sample, figures)
+    refusals = [("Quarantined, by reason", sample.quarantined)]
+    if sample.emptied:
+        refusals.append(("Released as the empty text, by reason", sample.emptied))
     return {
         "sample": sample,
         "sample_facts": facts,
@@ -276,16 +279,8 @@ def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, An
             **{name: fact for name, fact in facts.items() if name.startswith("time on one core")},
         },
         "chart": draw_histogram(sample.histogram, {} if n_max is None else {"n_max": n_max}),
-        "refusals": _refusals(sample),
+        "refusals": [(title, _draw_counts(counts, sample.records)) for title, counts in refusals],
     }
-
-
-def _refusals(sample: Sample) -> list[tuple[str, dict[str, Any]]]:
-    """List refused records by reason, as shares of all records read."""
-    groups = [("Quarantined, by reason", sample.quarantined)]
-    if sample.emptied:
-        groups.append(("Released as the empty text, by reason", sample.emptied))
-    return [(title, _draw_counts(counts, sample.records)) for title, counts in groups]
 
 
 def _draw_counts(counts: Mapping[str, int], records: int) -> dict[str, Any]:
@@ -295,13 +290,14 @@ def _draw_counts(counts: Mapping[str, int], records: int) -> dict[str, Any]:
     return draw_bars(bars, lambda share: tables.number(whole * share))
 
 
+def describe_rule(name: str, bound: object) -> dict[str, str]:
+    """Describe a rule of a gate, with its bound, for a template."""
+    rule = RULES[name]
+    kind, limit = str(rule.kind).replace("_", "-"), tables.show_value(bound)
+    return {"name": name, "meaning": rule.meaning.replace("`", ""), "kind": kind, "limit": limit}
+
+
 def _rule(result: RuleResult) -> dict[str, Any]:
-    return {
-        "name": result.name,
-        "meaning": RULES[result.name].meaning.replace("``", ""),
-        "kind": str(result.kind).replace("_", "-"),
-        "limit": tables.show_value(result.bound),
-        "figure": tables.show_figure(result),
-        "form": "list" if isinstance(result.bound, tuple) else "number",
-        "passed": result.passed,
-    }
+    form = "list" if isinstance(result.bound, tuple) else "number"
+    figures = {"figure": tables.show_figure(result), "form": form, "passed": result.passed}
+    return {**describe_rule(result.name, result.bound), **figures}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli import tables
-from wordveil.cli.output import print_grid, print_note, print_rows, print_table
+from wordveil.cli.output import print_grid, print_note, print_table
 from wordveil.cli.tables import number
 from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import Recovery
@@ -46,7 +46,7 @@ def print_plan(
         _print_distance(apart)
     if comparison:
         for title, lines in tables.compared_lines(comparison):
-            print_rows(tables.mechanism_table(title, lines))
+            tables.print_mechanisms(title, lines)
         print_note(tables.COMPARISON_NOTE)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wordveil.cli.output import ResultTable, print_grid, print_note, print_rows, print_table, print_whole
+from wordveil.cli.output import print_grid, print_note, print_table, print_whole
 from wordveil.cli.scaffold import Result
 from wordveil.cli.tables import (
     ALONE_NOTE,
@@ -323,13 +323,14 @@ def print_release(facts: Mapping[str, Any]) -> None:
     if not (runs := facts["runs"]):
         return
     more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
-    table = ResultTable(f"Runs{more}")
-    table.add_columns("run", min_width=_RUN_ID)
-    table.add_columns("kind", "input version", "epoch", "state")
-    for run in runs[-_SHOWN_RUNS:]:
-        version = "" if run["input_version"] < 0 else str(run["input_version"])
-        table.add_row(run["run_id"], run["kind"], version, str(run["epoch"]), run["state"])
-    print_rows(table)
+    rows = [
+        (
+            *(run["run_id"], run["kind"], "" if run["input_version"] < 0 else run["input_version"]),
+            *(run["epoch"], run["state"]),
+        )
+        for run in runs[-_SHOWN_RUNS:]
+    ]
+    print_grid(f"Runs{more}", rows, ("run", "kind", "input version", "epoch", "state"), run={"min_width": _RUN_ID})
     for run in runs[-_SHOWN_RUNS:]:
         if len(run["run_id"]) > _RUN_ID:
             print_whole("run", [run["run_id"]])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, TypeVar
 
 import typer
 from typer import Context
@@ -117,7 +117,7 @@ def command(
             if given["debug"]:
                 start_debugging()
             as_json = given["as_json"]
-            name = _name(context)
+            name = context.command_path.removeprefix(context.find_root().command_path).strip()
             _LOGGER.debug("command %s", name)
             with write_report(name, given.get("report")) as tell:
                 page = check_page(given["html"]) if given.get("html") else None
@@ -152,15 +152,6 @@ def _parameters(options: Mapping[str, tuple[Any, Any]]) -> list[Parameter]:
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
         for name, (annotation, default) in options.items()
     ]
-
-
-def _name(context: Context) -> str:
-    """Return the name of a command with those of its groups: ``release gate``."""
-    names = []
-    while context.parent is not None:
-        names.append(context.info_name or "")
-        context = cast("Context", context.parent)
-    return " ".join(reversed(names))
 
 
 def _show(result: Result, *, as_json: bool) -> None:

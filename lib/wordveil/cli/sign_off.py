@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING
 import yaml
 
 from wordveil.cli import tables
-from wordveil.cli.pages import RELATIONS, describe_columns, describe_price, explain_exposure, list_recovered
+from wordveil.cli.pages import (
+    RELATIONS,
+    describe_columns,
+    describe_price,
+    describe_rule,
+    explain_exposure,
+    list_recovered,
+)
 from wordveil.cli.plan_tables import linkage_fact, plan_facts
 from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.layout import DRAWS, JOURNAL, PUBLIC
-from wordveil.release.rules import RULES, GateRules, Kind
+from wordveil.release.rules import RULES, Kind
 from wordveil.report.templates import render_page
 from wordveil.report.values import show_recovered, show_share
 from wordveil.text.choices import DrawnUnit
@@ -55,7 +62,10 @@ def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None,
 
     ``guarantee``: that of one token, from the bundle; None if no bundle is built. ``topics``: the bundle's, if any.
     """
-    facts, written = plan_facts(plan), _write_settings(config)
+    # The settings that the configuration names: they hold no secret.
+    values = config.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    written = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=100)
+    facts = plan_facts(plan)
     is_release, is_shuffled = config.output.format == "delta", config.output.shuffle is not None
     return render_page(
         "sign_off.html",
@@ -75,7 +85,7 @@ def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None,
         hidden=_list_hidden(plan, is_release=is_release),
         budgets=config.budgets and _budget_facts(config.budgets, facts),
         left_out=_list_left_out(plan, config, facts.get("left out by budgets")),
-        rules=list_rules(config.rules),
+        rules=[describe_rule(name, bound) for name, bound in config.rules.bounds.items()],
         unchecked=[name for name in RULES if name not in config.rules.bounds],
         key=_name_key(config),
         places=list_places(config),
@@ -98,12 +108,6 @@ def _list_added(config: Config) -> list[dict[str, str]]:
         counted = "; where words are copied, it tells how many were drawn"
         added["symbols"] = ("array<int>", f"added: the numbers of what was drawn{counted * config.policy.draws_words}")
     return [{"name": name, "type": kind, "fate": fate} for name, (kind, fate) in added.items()]
-
-
-def _write_settings(config: Config) -> str:
-    """Write the settings that the configuration names as YAML. They hold no secret, as the configuration does not."""
-    values = config.model_dump(mode="json", exclude_unset=True, by_alias=True)
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=100)
 
 
 def _list_missing(*, is_release: bool) -> list[str]:
@@ -230,19 +234,6 @@ def _list_left_out(plan: Plan, config: Config, shares: str | None) -> list[str]:
         else f"Limits leave out {last}. `--sample N` forecasts how many records."
     )
     return lines
-
-
-def list_rules(rules: GateRules) -> list[dict[str, str]]:
-    """List the rules of a gate with their meanings and bounds."""
-    return [
-        {
-            "name": name,
-            "meaning": RULES[name].meaning,
-            "kind": str(RULES[name].kind).replace("_", "-"),
-            "limit": tables.show_value(bound),
-        }
-        for name, bound in rules.bounds.items()
-    ]
 
 
 def _name_key(config: Config) -> str:

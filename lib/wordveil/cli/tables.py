@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from wordveil.cli.output import ResultTable, print_grid
+from wordveil.cli.output import print_grid
 from wordveil.privacy.guarantees import CORPUS_METRIC, TEXTS
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.privacy.table import TablePrivacy
@@ -200,16 +200,13 @@ def compared_lines(comparison: SentenceComparison) -> list[tuple[str, list[Mecha
     return [(title, [first, *lines]) for title, lines in titles]
 
 
-def mechanism_table(title: str, lines: Sequence[MechanismLine]) -> ResultTable:
-    """Make a table of one item of :func:`compared_lines`."""
-    table = ResultTable(title, has_lines=True)
-    table.add_columns("mechanism", max_width=24)
-    table.add_columns("epsilon", "pure", "kept", justify="right")
-    table.add_columns("text", ratio=1)
-    for line in lines:
-        epsilon = "" if line.epsilon is None else f"{line.epsilon:g}"
-        table.add_row(line.mechanism, epsilon, f"{line.pure:.3g}", f"{line.kept:.0%}", line.text)
-    return table
+def print_mechanisms(title: str, lines: Sequence[MechanismLine]) -> None:
+    """Print one item of :func:`compared_lines`."""
+    epsilons = ["" if line.epsilon is None else f"{line.epsilon:g}" for line in lines]
+    figures = [(epsilon, f"{line.pure:.3g}", f"{line.kept:.0%}") for epsilon, line in zip(epsilons, lines, strict=True)]
+    rows = [(line.mechanism, *shown, line.text) for line, shown in zip(lines, figures, strict=True)]
+    widths = {"mechanism": {"max_width": 24}, "text": {"ratio": 1}}
+    print_grid(title, rows, ("mechanism",), ("epsilon", "pure", "kept"), ("text",), has_lines=True, **widths)
 
 
 def price_epsilon(epsilon: float, metric: str) -> str:

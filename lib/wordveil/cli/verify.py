@@ -81,7 +81,7 @@ def verify(
     """
     with show_status() as progress:
         checks = (manifest, public_key, at_least, table_epsilon)
-        verified, reader = _verify(table, *checks, jars=jars, on_spark=on_spark, progress=progress)
+        verified, reader = _verify(table, checks, jars, progress, on_spark=on_spark)
     facts = verified_facts(verified, pinned=public_key is not None)
     shown = {name: value for name, value in facts.items() if name not in ("pinned", "recovery", "refused")}
     shown |= left_out_facts(verified.manifest.refused)
@@ -96,16 +96,13 @@ def verify(
 
 def _verify(
     table: str,
-    manifest: str | None,
-    public_key: str | None,
-    at_least: int,
-    table_epsilon: float | None,
-    *,
+    checks: tuple[str | None, str | None, int, float | None],
     jars: str | None,
-    on_spark: bool,
     progress: Callable[[str], None],
+    *,
+    on_spark: bool,
 ) -> tuple[Verified, str]:
-    """Verify a table, and return the manifest with the reader's name.
+    """Verify a table by the ``checks`` of :func:`verify_table`, and return the manifest with the reader's name.
 
     deltalake reads it, unless Spark has to: because of an option, the settings of a cluster, the scheme of its path, or
     its content. Raises :class:`PlatformError` if the reader's package is not installed.
@@ -119,10 +116,10 @@ def _verify(
         reason = "you asked for Spark."
     elif not is_installed():
         reason = f"deltalake is not installed. Install it with: {INSTALL}. Spark reads the table, too."
-    elif not (reason := find_obstacle(table) or find_obstacle(manifest or "")):
+    elif not (reason := find_obstacle(table) or find_obstacle(checks[0] or "")):
         progress("hashing files")
         try:
-            return verify_table(LakeTable(table), manifest, public_key, at_least, table_epsilon), "deltalake"
+            return verify_table(LakeTable(table), *checks), "deltalake"
         except UnusualTableError as error:
             reason = f"deltalake does not show all that readers of this table see ({error})."
     if not has_spark:
@@ -132,4 +129,4 @@ def _verify(
     progress("starting Spark")
     spark = prepare_plain_session(jars)()
     progress("hashing files")
-    return verify_by_spark(spark, table, manifest, public_key, at_least, table_epsilon), "spark"
+    return verify_by_spark(spark, table, *checks), "spark"

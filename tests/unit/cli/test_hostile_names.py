@@ -46,10 +46,7 @@ def rename(evaluation: Evaluation, name: str) -> Evaluation:
 
 
 def show_table(name: str) -> None:
-    table = output.ResultTable(name)
-    table.add_columns(name)
-    table.add_row([name, name])
-    output.print_rows(table)
+    output.print_grid(name, [([name, name],)], (name,))
     output.print_whole(name, [name])
 
 
