@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -61,13 +60,8 @@ _ESCAPED = re.compile(r"(?<![^\s'\"])[^\s'\"%]*%[0-9A-Fa-f]{2}[^\s'\"]*")
 _SHOWN_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})['\"]?\s*[=:]\s*")
 
 
-@dataclass(frozen=True)
-class _Credential:
-    """Credential in a text: its place, and its kind."""
-
-    start: int
-    end: int
-    what: str
+_Credential = tuple[int, int, str]
+"""Credential in a text: its beginning, its end, and what it is."""
 
 
 def is_secret_name(name: str) -> bool:
@@ -84,7 +78,7 @@ def is_secret_value(value: object) -> bool:
 def find_credential(value: str) -> str:
     """Describe the part of a setting's value that is a credential, without showing it; empty if none is."""
     pairs = _JDBC_PAIR if value.lstrip().lower().startswith("jdbc:") else _PAIR
-    return next((credential.what for text in _decodings(value) for credential in _find(text, pairs)), "")
+    return next((what for text in _decodings(value) for _, _, what in _find(text, pairs)), "")
 
 
 def hide_credentials(text: str) -> str:
@@ -97,7 +91,7 @@ def hide_in_value(value: object) -> str:
     """Convert a setting's value to text without credentials. If the end of one is unclear, the rest is hidden too."""
     text = str(_hide_nested(value))
     # The secret of a pair may contain any character, and one before an @ may contain spaces.
-    hidden = _replace(text, (_Credential(pair.start, len(text), pair.what) for pair in _find_pairs(text, _SHOWN_PAIR)))
+    hidden = _replace(text, ((start, len(text), what) for start, _, what in _find_pairs(text, _SHOWN_PAIR)))
     hidden = _replace(hidden, _find_user_info(hidden))
     return HIDDEN if find_credential(hidden) or (hidden != text and re.search(r"\s.*@", hidden)) else hidden
 
@@ -135,13 +129,13 @@ def _find_pairs(text: str, pattern: re.Pattern[str]) -> Iterator[_Credential]:
         name = match["name"]
         is_secret = is_secret_name(name) or (match["before"] in ("?", "&") and name.lower() == "key")
         if is_secret and is_secret_value(re.split("[&;]", secret[1])[0]):
-            yield _Credential(secret.start(1), secret.end(1), f"the value of {name}")
+            yield (secret.start(1), secret.end(1), f"the value of {name}")
 
 
 def _find_user_info(text: str) -> Iterator[_Credential]:
     """Yield the part before the @ of a URI, unless it is a container or the user of a database."""
     for match in _ORACLE.finditer(text):
-        yield _Credential(match.start("secret"), match.end("secret"), "the password before the @")
+        yield (match.start("secret"), match.end("secret"), "the password before the @")
     for match in _URI.finditer(text):
         scheme = (match["storage"] or match["other"] or "").lower()
         slashes = match["any"] or match["some"] or match["none"] or ""
@@ -151,12 +145,12 @@ def _find_user_info(text: str) -> Iterator[_Credential]:
         # A password may contain an @ and a slash: all up to the last @ is hidden.
         whole = rest.rfind("@") if "@" in rest else len(rest)
         if at and ":" in unquote(user) and scheme != "file":
-            yield _Credential(start, start + whole, "the password before the @")
+            yield (start, start + whole, "the password before the @")
         elif at and user not in ("", HIDDEN) and not match["jdbc"] and scheme not in _CONTAINERS:
             if len(slashes) == 2 or scheme in _BUCKETS:
-                yield _Credential(start, start + len(user), "the user before the @")
+                yield (start, start + len(user), "the user before the @")
         elif not at and (_has_no_port(host, rest) or (scheme in _BUCKETS and ":" in host.rstrip(":.,;)"))):
-            yield _Credential(start, start + whole, "the password before the @")
+            yield (start, start + whole, "the password before the @")
 
 
 def _has_no_port(host: str, rest: str) -> bool:
@@ -166,8 +160,8 @@ def _has_no_port(host: str, rest: str) -> bool:
 
 def _replace(text: str, credentials: Iterable[_Credential]) -> str:
     shown, end = "", 0
-    for credential in sorted(credentials, key=lambda credential: credential.start):
-        if credential.end > end:
-            shown += text[end : max(credential.start, end)] + (HIDDEN if credential.start >= end else "")
-            end = credential.end
+    for start, stop, _ in sorted(credentials, key=lambda credential: credential[0]):
+        if stop > end:
+            shown += text[end : max(start, end)] + (HIDDEN if start >= end else "")
+            end = stop
     return shown + text[end:]

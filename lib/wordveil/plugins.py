@@ -41,8 +41,9 @@ class Registry(Mapping[str, Entry]):
         for point in sorted(entry_points(group=self.group), key=lambda point: point.name):
             package = _package_of(point)
             if point.name in owners:
+                article = "an" if self._kind[0] in "aeiou" else "a"
                 raise PlatformError(
-                    f"the package {package} names {_with_article(self._kind)} {point.name}, and so does "
+                    f"the package {package} names {article} {self._kind} {point.name}, and so does "
                     f"{owners[point.name]}. Remove one of them, or rename the entry point of {self.group}."
                 )
             owners[point.name], points[point.name] = package, point
@@ -75,10 +76,6 @@ class Registry(Mapping[str, Entry]):
         if fault:
             raise PlatformError(f"{subject} {fault}")
         return entry
-
-
-def _with_article(kind: str) -> str:
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def _package_of(point: EntryPoint) -> str:
