@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from wordveil.assembly.local_paths import find_local
@@ -27,10 +26,21 @@ from wordveil.spark.platform.delta import CHANGE_FEED
 _SPARK_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 # With one of these Spark does not read a table by its data files.
 _SUMMARIES = ("_metadata", "_common_metadata", "_delta_log")
-# Arrow's types of columns that Spark reads as the type of that name, and the logical types of Parquet behind them.
-_PLAIN = {pa.string(), pa.binary(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32()}
-_PLAIN |= {pa.float64(), pa.date32(), pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")}
-_LOGICAL = {"NONE", "STRING", "INT", "DATE", "TIMESTAMP"}
+# By Parquet's physical and logical type.
+_TYPES = {
+    ("BYTE_ARRAY", "String"): "string",
+    ("BYTE_ARRAY", "None"): "binary",
+    ("BOOLEAN", "None"): "boolean",
+    ("INT32", "None"): "integer",
+    ("INT32", "Int8"): "byte",
+    ("INT32", "Int16"): "short",
+    ("INT32", "Int32"): "integer",
+    ("INT32", "Date"): "date",
+    ("INT64", "None"): "long",
+    ("INT64", "Int64"): "long",
+    ("FLOAT", "None"): "float",
+    ("DOUBLE", "None"): "double",
+}
 
 
 @dataclass(frozen=True)
@@ -91,11 +101,25 @@ def _footer_schema(footer: Any) -> StructType | None:
     written = (footer.metadata or {}).get(_SPARK_METADATA)
     if written is not None:
         return _parse_schema(written)
-    kinds = {footer.schema.column(index).logical_type.type for index in range(footer.num_columns)}
-    fields = list(footer.schema.to_arrow_schema())
-    if not kinds <= _LOGICAL or any(field.type not in _PLAIN for field in fields):
+    columns = [footer.schema.column(index) for index in range(footer.num_columns)]
+    fields = [
+        {"name": column.name, "type": _column_type(column), "nullable": True, "metadata": {}} for column in columns
+    ]
+    if any(field["type"] is None for field in fields):
         return None
-    return StructType([StructField(field.name, from_arrow_type(field.type)) for field in fields])
+    return StructType.fromJson({"type": "struct", "fields": fields})
+
+
+def _column_type(column: Any) -> str | None:
+    if column.path != column.name or column.max_repetition_level:
+        return None
+    logical = json.loads(column.logical_type.to_json())
+    kind = logical["Type"]
+    if kind == "Int":
+        kind = f"Int{logical['bitWidth']}" if logical["isSigned"] else "unsigned"
+    if kind == "Timestamp" and logical["isAdjustedToUTC"] and logical["timeUnit"] in ("milliseconds", "microseconds"):
+        return "timestamp"
+    return _TYPES.get((column.physical_type, kind))
 
 
 def _parse_schema(written: str | bytes) -> StructType | None:
