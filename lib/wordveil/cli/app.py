@@ -89,10 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _refuse_credentials(arguments: Sequence[str]) -> None:
-    """Raise :class:`ConfigError` for a path or URL with a credential.
-
-    Process lists show arguments, and a command would print it.
-    """
+    """Raise :class:`ConfigError` for a path or URL with a credential: process lists show arguments."""
     from wordveil.config.credential_checks import check_location
 
     option = ""

@@ -123,10 +123,7 @@ def audit_function(
 
 
 def _conclude(call: Call, audit: Audit, bundle_store: str | None = None) -> Result:
-    """Make the result of an audit, write its page, and keep it beside the bundles of a store, if any.
-
-    The result fails with :class:`RefutedError` if a claim was refuted, or if none could have been.
-    """
+    """Keep an audit, and write its page. The result fails if a claim was refuted, or if none could have been."""
     from wordveil.report.audit import render_audit, verdict_of
 
     call.tell(audit.to_dict())
@@ -182,12 +179,7 @@ def show(audit: Audit) -> None:
 
 
 def load_object(spec: str, where: str) -> Any:
-    """Load the object that ``spec`` names, such as ``my_mechanism:sanitise`` or ``package.module:Class.method``. The
-    module may lie in the current directory; importing it runs its code.
-
-    Raises :class:`ConfigError`, which names the option ``where``, for any other name, a module that cannot be imported,
-    and one that has no such object.
-    """
+    """Load the object that an option ``where`` names, such as ``mine:f`` or ``package.module:Class.method``."""
     module, colon, name = spec.partition(":")
     parts = [*module.split("."), *name.split(".")]
     if not colon or not all(part.isidentifier() for part in parts):

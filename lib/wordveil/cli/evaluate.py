@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,6 @@ from wordveil.input.parameters import parse_params
 if TYPE_CHECKING:
     from wordveil.config.load import Config
     from wordveil.report.compare import EvaluationComparison
-    from wordveil.report.tables import Figure, ScoreTable
     from wordveil.scores.evaluation import Evaluation
 
 PRIVATE_NOTE = "these figures are of private text, and internal: do not publish them."
@@ -57,7 +57,7 @@ def evaluate(
         raise usage_error("--config", "", "is missing. Name a configuration file.")
     call.config = read_config(config, [*(overrides or ()), *([] if seed is None else [f"evaluation.seed={seed}"])])
     evaluation = _evaluate(call.config, params, out, published=published)
-    from wordveil.report.files import write_evaluation
+    from wordveil.report.files import DATA, PAGE, SCORES, write_evaluation
     from wordveil.report.page import describe_evaluation, render_evaluation
 
     described = describe_evaluation(evaluation)
@@ -66,8 +66,8 @@ def evaluate(
         call.save_page(render_evaluation(evaluation), _PAGE)
     if out is not None:
         with writing("--out", str(out)):
-            files = write_evaluation(evaluation, out)
-        print_note(f"{files.page}: the report; {files.data.name} and {files.scores.name} are beside it.")
+            write_evaluation(evaluation, out)
+        print_note(f"{out / PAGE}: the report; {DATA} and {SCORES} are beside it.")
     print_note(EXAMPLES_NOTE if evaluation.examples else PRIVATE_NOTE)
     return Result(described, partial(print_scores, evaluation))
 
@@ -122,32 +122,32 @@ def print_scores(evaluation: Evaluation) -> None:
 
     print_table(evaluation.title, evaluation.facts, write_headline(evaluation))
     for section in make_sections(evaluation.scores):
-        for table in section.tables:
-            _print_scores(": ".join(filter(None, (section.title, table.heading))), table)
-            for number, note in enumerate(table.notes, 1):
+        for table in section["tables"]:
+            _print_scores(": ".join(filter(None, (section["title"], table["heading"]))), table)
+            for number, note in enumerate(table["notes"], 1):
                 print_line(f"({number}) {note}")
     for note in evaluation.notes:
         print_note(note)
 
 
-def _print_scores(title: str, shown: ScoreTable) -> None:
-    names = [f"{measure.task}: {measure.method}" for measure in shown.measures]
-    chances = [measure.chance for measure in shown.measures]
-    cells = [[*map(_figure, figures)] for figures in shown.figures]
-    if not shown.by_subject:
+def _print_scores(title: str, table: Mapping[str, Any]) -> None:
+    names = [f"{measure['task']}: {measure['method']}" for measure in table["measures"]]
+    chances = [measure["chance"] for measure in table["measures"]]
+    cells = [[*map(_figure, figures)] for figures in table["figures"]]
+    if not table["by_subject"]:
         rows = [(name, *row, chance) for name, row, chance in zip(names, cells, chances, strict=True)]
-        print_grid(title, rows, ("measure",), (*shown.subjects, "chance"))
+        print_grid(title, rows, ("measure",), (*table["subjects"], "chance"))
         return
-    rows = [(subject, *row) for subject, row in zip(shown.subjects, zip(*cells, strict=True), strict=True)]
+    rows = [(subject, *row) for subject, row in zip(table["subjects"], zip(*cells, strict=True), strict=True)]
     print_grid(title, [*rows, *([("chance", *chances)] if any(chances) else [])], ("subject",), names)
 
 
-def _figure(figure: Figure | None) -> list[str]:
+def _figure(figure: Mapping[str, Any] | None) -> list[str]:
     """Return the lines of a cell."""
     if figure is None:
         return []
-    marks = "".join(f" ({number})" for number in figure.notes)
-    return [f"{figure.value}{marks}", *filter(None, [figure.interval])]
+    mark = f" ({figure['note']})" if figure["note"] else ""
+    return [f"{figure['value']}{mark}", *filter(None, [figure["interval"]])]
 
 
 def print_comparison(comparison: EvaluationComparison) -> None:

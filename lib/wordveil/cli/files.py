@@ -89,10 +89,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 
 def _draft_of(path: Path) -> Path:
-    """Make an empty file beside ``path``, and delete the report of an earlier run.
-
-    Only its owner can read the file, since a report is confidential.
-    """
+    """Make an empty file beside ``path`` for its owner alone, and delete the report of an earlier run."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}{_DRAFT}-{secrets.token_hex(4)}")
     draft.touch(0o600, exist_ok=False)
@@ -132,12 +129,7 @@ def writing(option: str, path: str) -> Iterator[None]:
 
 
 def check_page(file: str, option: str = "--html") -> Path:
-    """Return the path of a page that can be written. Creates its directory.
-
-    ``option``: the option that names it.
-
-    Raises :class:`OutputExistsError` if the path exists already, and :class:`ConfigError` if it cannot be written.
-    """
+    """Return the path of a page that ``option`` names, if it can be written there and replaces nothing."""
     path = local_path(file)
     if path is None:
         problem = "is on another file system. Name a file on this machine, and copy it from there."

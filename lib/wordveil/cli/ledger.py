@@ -164,10 +164,7 @@ def _plain(rows: DataFrame, budget: Budget) -> Iterator[dict[str, Any]]:
 
 
 def plain_row(values: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
-    """Make one row of a report from a row of costs.
-
-    Infinite costs are None and ``unbounded`` is true; ``unit`` and ``for`` define the costs.
-    """
+    """Make one row of a report from a row of costs: infinite ones are None, and ``unbounded`` is true."""
     unbounded = any(value == math.inf for value in values.values() if isinstance(value, float))
     plain = {name: None if isinstance(value, float) and value == math.inf else value for name, value in values.items()}
     return {**plain, "unbounded": unbounded, "unit": budget.unit, "for": str(budget.relation)}

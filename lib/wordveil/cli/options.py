@@ -117,10 +117,7 @@ def prepare_session(config: Config, *, is_short: bool | None = None) -> Callable
 def prepare_plain_session(
     jars: str | None = None, *, delta: bool = True, is_short: bool = False
 ) -> Callable[[], SparkSession]:
-    """Return a function that starts a session with default settings.
-
-    ``delta``: with Delta, from ``jars`` if given. ``is_short``: the command has few rows to work on.
-    """
+    """Return a function that starts a session with default settings; with Delta, from ``jars`` if given."""
     from wordveil.config.schema import SparkSection
 
     return _prepare(SparkSection(delta_jars=jars), delta=delta, is_short=lambda: is_short)

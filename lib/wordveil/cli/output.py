@@ -185,10 +185,7 @@ def print_traceback(error: Exception) -> None:
 
 
 def tell(text: str, style: str = "") -> None:
-    """Print a message for people, without credentials.
-
-    Lines after the first are indented, so that no value looks like another message.
-    """
+    """Print a message without credentials, indented after its first line: no value looks like another message."""
     first, *below = hide_credentials(text).split("\n")
     for line in (first, *(line if line.startswith("  ") else f"  {line}" for line in below)):
         people.print(make_text(line, style), soft_wrap=True)
@@ -263,10 +260,7 @@ class _StageLines:
 
 @contextmanager
 def _show_lines() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
-    """Print a stage a line; print nothing under spark-submit.
-
-    It writes both streams to its standard output, where a reader of JSON must find nothing else.
-    """
+    """Print a stage a line; nothing under spark-submit, which writes both streams to where JSON is read."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         yield lambda _: None, lambda _done, _known: None
         return

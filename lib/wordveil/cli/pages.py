@@ -67,10 +67,7 @@ def render_plan(
     sentence: SentencePreview | None = None,
     comparison: SentenceComparison | None = None,
 ) -> str:
-    """Render the page of a plan.
-
-    ``facts`` and ``notes``: what the command prints of it. ``columns``: those of :func:`describe_columns`.
-    """
+    """Render the page of a plan, with the ``facts`` and ``notes`` that the command prints."""
     shown = {"linked", "left out by budgets", "records of an author", *(name for name in facts if "budgets." in name)}
     return render_page(
         "plan.html",

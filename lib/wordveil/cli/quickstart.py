@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import resources
@@ -242,9 +242,21 @@ def explain(
     ]
     headings = {"subject": False, "estimated": True, "95% interval": True, "true": True}
     print_figures(f"Articles by subject, estimated from {HOME / PASSAGES} alone, and true", headings, rows)
-    paragraphs = {
-        f"What article {SHOWN[0]} cost by words (column privacy of its row)": describe_cost(SHOWN[0], words),
-        f"Files in {HOME}/": describe_files(),
+    cost = words.rows[SHOWN[0]]["privacy"]
+    epsilon = f"{cost['epsilon']:g}"
+    hidden = next(note for note in words.bundle.manifest["notes"] if note.startswith("A word is hidden"))
+    paragraphs: dict[str, Iterable[str]] = {
+        f"What article {SHOWN[0]} cost by words (column privacy of its row)": (
+            f"{cost['tokens']} x {epsilon} = {cost['epsilon_bound']:,.0f} at most: {epsilon} for each different word.",
+            "Such a large number promises nothing between unrelated articles. It protects which of the related words",
+            f"was in the text. {hidden}",
+        ),
+        f"Files in {HOME}/": (
+            f"{JOBS[PASSAGES]}, {JOB}  the jobs of the two ways, to read and to edit; {CORPUS}/ has the articles",
+            f"{PASSAGES}/, {OUTPUT}/  the results. Internal: pass on what `output.public_only: true` writes",
+            "bundles/  the mechanisms, named by their fingerprints",
+            f"{KEY}  a key for this quickstart alone, new each time; anyone with it can undo much of the noise",
+        ),
         "Try next": suggest_commands(),
     }
     for heading, lines in paragraphs.items():
@@ -300,24 +312,6 @@ def describe_recovery(way: Way) -> str:
 def first_sentence(text: str) -> str:
     """Return a text up to the first full stop before a capital; both texts have it in the same place."""
     return re.split(r"(?<=[.!?]) +(?=[A-Z])", text, maxsplit=1)[0]
-
-
-def describe_cost(article: str, way: Way) -> Iterator[str]:
-    """Explain the loss of an article by words, from the column ``privacy`` of its row."""
-    privacy = way.rows[article]["privacy"]
-    epsilon, words = privacy["epsilon"], privacy["tokens"]
-    yield f"{words} x {epsilon:g} = {privacy['epsilon_bound']:,.0f} at most: {epsilon:g} for each different word."
-    yield "Such a large number promises nothing between unrelated articles. It protects which of the related words"
-    hidden = next(note for note in way.bundle.manifest["notes"] if note.startswith("A word is hidden"))
-    yield f"was in the text. {hidden}"
-
-
-def describe_files() -> Iterator[str]:
-    """Describe the files that the command has written."""
-    yield f"{JOBS[PASSAGES]}, {JOB}  the jobs of the two ways, to read and to edit; {CORPUS}/ has the articles"
-    yield f"{PASSAGES}/, {OUTPUT}/  the results. Internal: pass on what `output.public_only: true` writes"
-    yield "bundles/  the mechanisms, named by their fingerprints"
-    yield f"{KEY}  a key for this quickstart alone, new each time; anyone with it can undo much of the noise"
 
 
 def suggest_commands() -> Iterator[str]:

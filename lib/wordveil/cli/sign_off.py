@@ -58,10 +58,7 @@ _SCOPES = {
 
 
 def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None, topics: Topics | None = None) -> str:
-    """Render the page.
-
-    ``guarantee``: that of one token, from the bundle; None if no bundle is built. ``topics``: the bundle's, if any.
-    """
+    """Render the page. ``guarantee``, of one token, and ``topics`` are the bundle's, if one is built."""
     # The settings that the configuration names: they hold no secret.
     values = config.model_dump(mode="json", exclude_unset=True, by_alias=True)
     written = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=100)

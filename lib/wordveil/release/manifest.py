@@ -257,10 +257,7 @@ def _check_version(values: Mapping[str, Any]) -> None:
 
 
 def compare(signed: Snapshot, seen: Snapshot) -> None:
-    """Raise :class:`ReleaseError` if readers see another table than the signed one.
-
-    The message lists the differences; it names files and columns, never what they contain.
-    """
+    """Raise :class:`ReleaseError` for another table than the signed one. It names files and columns, no content."""
     listed = {file.path: file for file in signed.files}
     present = {file.path: file for file in seen.files if file.sha256 or file.path not in listed}
     both = listed.keys() & present.keys()

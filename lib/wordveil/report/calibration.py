@@ -234,21 +234,18 @@ def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[dict[str, Any]]:
         "words that come back": [meaning.share_kept for meaning in meanings],
         "words that stay in their cluster": [meaning.share_in_cluster for meaning in meanings],
     }
-    panels: list[tuple[str, dict[str, list[float | None]], Callable[[float], str]]] = [
-        ("Words kept", kept, show_share),
-        ("Words that an attacker names", recovered, show_share),
-        (
-            "Loss of a token, in nats",
-            {
-                "largest loss": [meaning.pure_epsilon for meaning in meanings],
-                "nearest loss": [meaning.nearest_loss for meaning in meanings],
-            },
-            _show_brief,
-        ),
-    ]
+    losses: dict[str, list[float | None]] = {
+        "largest loss": [meaning.pure_epsilon for meaning in meanings],
+        "nearest loss": [meaning.nearest_loss for meaning in meanings],
+    }
+    panels: dict[str, dict[str, list[float | None]]] = {
+        "Words kept": kept,
+        "Words that an attacker names": recovered,
+        "Loss of a token, in nats": losses,
+    }
     return [
-        draw_lines(title, epsilons, known, show)
-        for title, figures, show in panels
+        draw_lines(title, epsilons, known, _show_brief if figures is losses else show_share)
+        for title, figures in panels.items()
         if (known := {name: values for name, values in figures.items() if any(value is not None for value in values)})
     ]
 

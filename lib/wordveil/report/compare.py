@@ -121,12 +121,8 @@ class EvaluationComparison:
             "alone": [{"name": name, **score.to_dict()} for name, score in self.alone],
         }
 
-    def merge(self) -> Evaluation:
-        """Merge both into one evaluation, for a page.
-
-        Each subject's name is preceded by that of its evaluation. Subjects with equal scores in both, such as the
-        original, appear once, without it.
-        """
+    def merge_scores(self) -> list[Score]:
+        """Merge the scores of both. Subjects are named by their evaluation, unless their scores are equal in both."""
         shared = {
             name for name in _subjects(self.first) if _scores_of(self.first, name) == _scores_of(self.second, name)
         }
@@ -134,8 +130,7 @@ class EvaluationComparison:
         for name, evaluation in zip(self.names, (self.first, self.second), strict=True):
             own = (score for score in evaluation.scores if score.subject not in shared)
             scores += [replace(score, subject=f"{name}: {score.subject}") for score in own]
-        facts = {name: " | ".join(values) for name, values in self.facts.items()}
-        return Evaluation(make_title(self.names), facts, tuple(scores), notes=(NOTE,), is_private=self.is_private)
+        return scores
 
 
 def _subjects(evaluation: Evaluation) -> set[str]:
@@ -176,11 +171,6 @@ def choose_names(first: Path, second: Path) -> tuple[str, str]:
     return "A", "B"
 
 
-def make_title(names: tuple[str, str]) -> str:
-    """Make the title of a comparison."""
-    return f"{names[0]} and {names[1]}"
-
-
 def list_rows(comparison: EvaluationComparison) -> dict[str, list[dict[str, str]]]:
     """List the pairs of each group as texts, for a terminal and for a page, by the group's title."""
     return {
@@ -212,10 +202,10 @@ def render_comparison(comparison: EvaluationComparison) -> str:
     """Render the page of two evaluations, in HTML, escaped and without external resources."""
     return render_page(
         "comparison.html",
-        title=make_title(comparison.names),
+        title=" and ".join(comparison.names),
         comparison=comparison,
         note=NOTE,
         groups=list_rows(comparison),
-        frontiers=draw_frontiers(comparison.merge().scores),
+        frontiers=draw_frontiers(comparison.merge_scores()),
         alone=[{**asdict(score), "name": name, "by": name_method(score)} for name, score in comparison.alone],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 from wordveil.errors import InputError
@@ -18,32 +18,21 @@ PAGE, DATA, SCORES = "report.html", "evaluation.json", "scores.csv"
 _PRIVATE, _SHARED = 0o600, 0o644
 
 
-@dataclass(frozen=True)
-class ReportFiles:
-    """Paths of a report's files."""
-
-    page: Path
-    data: Path
-    scores: Path
-
-
-def write_evaluation(evaluation: Evaluation, directory: Path) -> ReportFiles:
+def write_evaluation(evaluation: Evaluation, directory: Path) -> None:
     """Write the page, the CSV and the JSON into a directory, replacing an earlier report.
 
     The directory is made if missing. Each file is complete whenever it is visible, and the JSON comes last. Only their
     owner can read the files of a private evaluation. Raises :class:`OSError` if they cannot be written.
     """
-    files = ReportFiles(directory / PAGE, directory / DATA, directory / SCORES)
     contents = {
-        files.page: render_evaluation(evaluation),
-        files.scores: write_scores(evaluation),
-        files.data: to_json(describe_evaluation(evaluation)),
+        PAGE: render_evaluation(evaluation),
+        SCORES: write_scores(evaluation),
+        DATA: to_json(describe_evaluation(evaluation)),
     }
     mode = _PRIVATE if evaluation.is_private else _SHARED
     directory.mkdir(parents=True, exist_ok=True)
-    for path, content in contents.items():
-        replace_file(path, content, mode)
-    return files
+    for name, content in contents.items():
+        replace_file(directory / name, content, mode)
 
 
 def write_scores(evaluation: Evaluation) -> str:
@@ -57,10 +46,7 @@ def write_scores(evaluation: Evaluation) -> str:
 
 
 def read_evaluation(path: Path) -> Evaluation:
-    """Read the evaluation of a JSON file, or of the directory of its report.
-
-    Raises :class:`InputError` if there is none. The message quotes nothing from the file.
-    """
+    """Read the evaluation of a file or of its report's directory; an :class:`InputError` quotes nothing of it."""
     file = path / DATA if path.is_dir() else path
     try:
         values = json.loads(file.read_text("utf-8"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from wordveil.report.values import name_method, show_interval, show_number, show_span
 from wordveil.scores.score import Group, Score
@@ -22,107 +21,57 @@ _WIDEST = 6
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True)
-class Measure:
-    """Measure of a score, without the subject.
+def make_sections(scores: Sequence[Score]) -> list[dict[str, Any]]:
+    """Make the tables of all groups that have figures, for a terminal and for the template.
 
-    ``method`` includes the variant and the figure. ``direction``: the better direction; empty if neither is.
-    ``definition``: joins those of subjects that differ. ``chance``, ``count``: for all subjects, as text, if any.
+    Few subjects are columns, many are rows. If many subjects have many measures, each task has a separate table, with a
+    ``heading``.
     """
+    sections = []
+    for group, title in TITLES.items():
+        chosen = [score for score in scores if score.group == group]
+        if not chosen:
+            continue
+        by_subject = len({score.subject for score in chosen}) > _MOST_COLUMNS
+        parts = {"": chosen}
+        if by_subject and len({score.key for score in chosen}) > _WIDEST:
+            tasks = _unique(score.task for score in chosen)
+            parts = {task: [score for score in chosen if score.task == task] for task in tasks}
+        sections.append(
+            {
+                "group": group,
+                "title": title,
+                "tables": [_make_table(heading, part, by_subject=by_subject) for heading, part in parts.items()],
+                "has_intervals": any(show_interval(score.low, score.high) for score in chosen),
+                "has_above_chance": any(map(_is_found, chosen)),
+            }
+        )
+    return sections
 
-    task: str
-    method: str
-    direction: str
-    definition: str
-    chance: str
-    count: str
 
+def _make_table(heading: str, scores: Sequence[Score], *, by_subject: bool) -> dict[str, Any]:
+    """Make a table: ``figures`` by measure and subject, None if not measured, with the numbers of ``notes`` from 1.
 
-@dataclass(frozen=True)
-class Figure:
-    """Figure as it is shown, with numbers of notes below the table.
-
-    ``above_chance``: the whole interval of an attack is above its chance level.
+    ``direction``: what is better for all measures; empty if they differ. ``by_subject``: subjects are rows instead of
+    columns.
     """
-
-    value: str
-    interval: str = ""
-    above_chance: bool = False
-    notes: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class ScoreTable:
-    """Table of scores.
-
-    ``heading``: the task, if a group has a table for each; otherwise empty. ``figures``: by measure and subject; None
-    if not measured. ``notes``: texts for the numbers of :attr:`Figure.notes`, from 1. ``by_subject``: subjects are rows
-    instead of columns.
-    """
-
-    heading: str
-    measures: tuple[Measure, ...]
-    subjects: tuple[str, ...]
-    figures: tuple[tuple[Figure | None, ...], ...]
-    notes: tuple[str, ...]
-    by_subject: bool
-
-    @property
-    def direction(self) -> str:
-        """Direction that is better for all measures; empty if they differ."""
-        directions = {measure.direction for measure in self.measures}
-        return directions.pop() if len(directions) == 1 else ""
-
-
-@dataclass(frozen=True)
-class ScoreSection:
-    """Tables of one group."""
-
-    group: Group
-    tables: tuple[ScoreTable, ...]
-    has_intervals: bool
-    has_above_chance: bool
-
-    @property
-    def title(self) -> str:
-        return TITLES[self.group]
-
-
-def make_sections(scores: Sequence[Score]) -> tuple[ScoreSection, ...]:
-    """Make the tables of all groups that have figures.
-
-    Few subjects are columns, many are rows. If many subjects have many measures, each task has a separate table.
-    """
-    return tuple(
-        _make_section(group, chosen)
-        for group in Group
-        if (chosen := [score for score in scores if score.group == group])
-    )
-
-
-def _make_section(group: Group, scores: Sequence[Score]) -> ScoreSection:
-    by_subject = len({score.subject for score in scores}) > _MOST_COLUMNS
-    parts: dict[str, list[Score]] = {"": list(scores)}
-    if by_subject and len({score.key for score in scores}) > _WIDEST:
-        parts = {
-            task: [score for score in scores if score.task == task] for task in _unique(score.task for score in scores)
-        }
-    tables = tuple(_make_table(heading, part, by_subject=by_subject) for heading, part in parts.items())
-    has_intervals = any(show_interval(score.low, score.high) for score in scores)
-    return ScoreSection(group, tables, has_intervals, any(_is_found(score) for score in scores))
-
-
-def _make_table(heading: str, scores: Sequence[Score], *, by_subject: bool) -> ScoreTable:
     keys, subjects = _order(scores), _unique(score.subject for score in scores)
     notes = _unique(score.note for score in scores if score.note)
-    number = {note: number for number, note in enumerate(notes, 1)}
     by_key: dict[tuple[tuple[str, ...], str], Score] = {(score.key, score.subject): score for score in scores}
-    figures = tuple(
-        tuple(_show(score, number) if (score := by_key.get((key, subject))) else None for subject in subjects)
-        for key in keys
-    )
-    measures = tuple(_measure([score for score in scores if score.key == key]) for key in keys)
-    return ScoreTable(heading, measures, subjects, figures, notes, by_subject)
+    measures = [_describe([score for score in scores if score.key == key]) for key in keys]
+    directions = _unique(measure["direction"] for measure in measures)
+    return {
+        "heading": heading,
+        "measures": measures,
+        "subjects": subjects,
+        "figures": [
+            [_show(score, notes) if (score := by_key.get((key, subject))) else None for subject in subjects]
+            for key in keys
+        ],
+        "notes": notes,
+        "by_subject": by_subject,
+        "direction": directions[0] if len(directions) == 1 else "",
+    }
 
 
 def _order(scores: Sequence[Score]) -> tuple[tuple[str, ...], ...]:
@@ -135,21 +84,26 @@ def _order(scores: Sequence[Score]) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _measure(scores: Sequence[Score]) -> Measure:
+def _describe(scores: Sequence[Score]) -> dict[str, str]:
+    """Describe a measure by its scores. ``definition`` joins those that differ; chance and count are of all, if any."""
     first = scores[0]
-    return Measure(
-        task=first.task,
-        method=name_method(first),
-        direction=_DIRECTIONS[first.higher_is_better],
-        definition=" ".join(_unique(score.definition for score in scores)),
-        chance=show_span(score.chance for score in scores),
-        count=show_span(score.count for score in scores if score.count),
-    )
+    return {
+        "task": first.task,
+        "method": name_method(first),
+        "direction": _DIRECTIONS[first.higher_is_better],
+        "definition": " ".join(_unique(score.definition for score in scores)),
+        "chance": show_span(score.chance for score in scores),
+        "count": show_span(score.count for score in scores if score.count),
+    }
 
 
-def _show(score: Score, number: dict[str, int]) -> Figure:
-    notes = (number[score.note],) if score.note else ()
-    return Figure(show_number(score.value), show_interval(score.low, score.high), _is_found(score), notes)
+def _show(score: Score, notes: Sequence[str]) -> dict[str, Any]:
+    return {
+        "value": show_number(score.value),
+        "interval": show_interval(score.low, score.high),
+        "above_chance": _is_found(score),
+        "note": notes.index(score.note) + 1 if score.note else None,
+    }
 
 
 def _is_found(score: Score) -> bool:

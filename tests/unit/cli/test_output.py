@@ -57,9 +57,9 @@ def test_an_error_of_ours_is_reported_without_its_message(tmp_path: Path):
 
 def test_two_evaluations_are_printed_side_by_side(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(output.results, "_width", 200)  # no row of a table is broken
-    both = [
-        write_evaluation(make_evaluation(attack), tmp_path / name).data for name, attack in (("old", 0.4), ("new", 0.2))
-    ]
+    both = [tmp_path / name / "evaluation.json" for name in ("old", "new")]
+    for path, attack in zip(both, (0.4, 0.2), strict=True):
+        write_evaluation(make_evaluation(attack), path.parent)
     page = tmp_path / "both.html"
     code, out, err = run("evaluate", "compare", *both, "--html", page)
     assert code == 0

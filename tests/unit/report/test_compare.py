@@ -60,10 +60,10 @@ def test_figures_of_one_alone_are_named():
 
 
 def test_merged_evaluations_hold_what_is_equal_once():
-    merged = compare_evaluations(FIRST, SECOND, ("old", "new")).merge()
-    assert {score.subject for score in merged.scores} == {"original", "old: release", "new: release"}
-    assert merged.facts == {"release": "support | support", "epsilon": "8 | 8"}
-    assert merged.is_private
+    compared = compare_evaluations(FIRST, SECOND, ("old", "new"))
+    assert {score.subject for score in compared.merge_scores()} == {"original", "old: release", "new: release"}
+    assert compared.facts == {"release": ("support", "support"), "epsilon": ("8", "8")}
+    assert compared.is_private
     assert not compare_evaluations(replace(FIRST, is_private=False), replace(SECOND, is_private=False)).is_private
 
 

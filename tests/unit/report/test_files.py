@@ -18,18 +18,19 @@ from wordveil.scores import evaluation
 from wordveil.scores.evaluation import replace_file, to_json
 
 
-def mode(path: Path) -> int:
-    return path.stat().st_mode & 0o777
+def modes(report: Path) -> list[int]:
+    return [path.stat().st_mode & 0o777 for path in report.iterdir()]
 
 
 def test_a_report_is_a_page_a_table_and_data_that_come_back(tmp_path):
     evaluation = make_evaluation()
-    written = write_evaluation(evaluation, tmp_path / "new" / "report")
-    names = sorted(path.name for path in (tmp_path / "new" / "report").iterdir())
-    assert names == ["evaluation.json", "report.html", "scores.csv"]
-    assert read_evaluation(written.data) == evaluation == read_evaluation(tmp_path / "new" / "report")
-    assert "Evaluation of support" in written.page.read_text("utf-8")
-    with written.scores.open(newline="", encoding="utf-8") as stream:
+    report = tmp_path / "new" / "report"
+    write_evaluation(evaluation, report)
+    data, page, scores = sorted(report.iterdir())
+    assert [data.name, page.name, scores.name] == ["evaluation.json", "report.html", "scores.csv"]
+    assert read_evaluation(data) == evaluation == read_evaluation(report)
+    assert "Evaluation of support" in page.read_text("utf-8")
+    with scores.open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == len(evaluation.scores)
     assert rows[2]["value"] == "0.4"
@@ -39,15 +40,14 @@ def test_a_report_is_a_page_a_table_and_data_that_come_back(tmp_path):
 def test_private_files_are_their_owners_alone(tmp_path):
     old = os.umask(0o022)
     try:
-        private = write_evaluation(make_evaluation(), tmp_path / "private")
-        shared = write_evaluation(make_evaluation(is_private=False), tmp_path / "shared")
-        assert {mode(path) for path in (shared.page, shared.data, shared.scores)} == {0o644}
+        write_evaluation(make_evaluation(), tmp_path / "private")
+        write_evaluation(make_evaluation(is_private=False), tmp_path / "shared")
+        assert modes(tmp_path / "shared") == [0o644] * 3
         write_evaluation(make_evaluation(), tmp_path / "shared")
     finally:
         os.umask(old)
-    assert {mode(path) for path in (private.page, private.data, private.scores)} == {0o600}
     # A private report that replaces a public one is private, too.
-    assert {mode(path) for path in (shared.page, shared.data, shared.scores)} == {0o600}
+    assert modes(tmp_path / "private") == modes(tmp_path / "shared") == [0o600] * 3
 
 
 def test_a_file_that_cannot_be_finished_leaves_the_earlier_one(tmp_path, monkeypatch):
@@ -76,7 +76,8 @@ def test_numbers_of_numpy_are_written_and_nan_is_refused():
 def test_what_has_no_bound_comes_back(tmp_path):
     scores = (make_score("a", float("inf"), low=1.0, high=float("inf")), make_score("b", None))
     evaluation = replace(make_evaluation(), scores=scores)
-    assert read_evaluation(write_evaluation(evaluation, tmp_path).data).scores == scores
+    write_evaluation(evaluation, tmp_path)
+    assert read_evaluation(tmp_path).scores == scores
 
 
 COLOURED = json.dumps({**make_evaluation().to_dict(), "scores": [{"colour": "red"}]})

@@ -153,10 +153,7 @@ def require_hidden_texts(table: DataFrame, texts: Sequence[str], setting: str, n
 
 
 def _has_statistics(named: str | None, first: str | None, texts: Sequence[str]) -> bool:
-    """Return whether Delta may have statistics of ``texts``.
-
-    ``named``: the columns that have them; ``first``: if none is named, the number of first columns that do.
-    """
+    """Return whether Delta may have statistics of ``texts``: of the columns ``named``, else of the ``first``."""
     if named is None:
         return first != "0"
     columns = {fold_name(read_path(column.strip())[0]) for column in named.split(",")}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -180,10 +180,7 @@ class Preview:
 def check_preview(
     config: Config, rows: int | None, words: str | None, find: FindBundle | None = None, *, seed: int | None = None
 ) -> PreviewRequest | None:
-    """Check what to show before Spark starts. Return None without ``rows`` and ``words`` (separated by commas).
-
-    Raises :class:`ConfigError`, and :class:`BundleError` if there is no bundle: a preview builds none.
-    """
+    """Check what to show before Spark starts; None without ``rows`` and ``words``, separated by commas."""
     if rows is not None and not 1 <= rows <= MAX_RECORDS:
         raise usage_error("--sample", str(rows), f"allowed: 1 to {MAX_RECORDS:,} records.")
     if seed is not None:
@@ -225,10 +222,7 @@ def make_preview(
     *,
     params: Mapping[str, str] = NO_PARAMS,
 ) -> Preview:
-    """Read the sample and draw with throwaway keys; the configuration's key is not loaded.
-
-    ``params``: those of ``input.where``. Raises a :class:`WordveilError`.
-    """
+    """Read the sample and draw with throwaway keys; the configuration's key is not loaded."""
     if request is None:
         return Preview(None, [])
     bundle, words, sample = request.sanitiser.bundle, request.words, None
@@ -242,10 +236,7 @@ def make_preview(
 def _sample_table(
     request: PreviewRequest, rows: int, source: InputTable, progress: Callable[[str], None]
 ) -> TableSample:
-    """Read ``rows`` random records of the corpus and simulate the job on them. Raises a :class:`WordveilError`.
-
-    The records do not leave this process, and no key is loaded. Duplicate ids are those in the files that were read.
-    """
+    """Read ``rows`` random records of the corpus and simulate the job on them, in this process, without a key."""
     seed = secrets.randbelow(10**9) if request.seed is None else request.seed  # easy to type
     sanitiser = request.sanitiser
     with job_errors("no sample was read"):
@@ -255,9 +246,9 @@ def _sample_table(
         progress(f"reading {min(rows, number):,} records")
         taken = spread_records(counts, rows, seed)
         names = (*sanitiser.columns.inputs, REASON_COLUMN)
-        rows_read = _read_records(source, taken, counts, seed, names)
+        records = _read_records(source, taken, counts, seed, names)
     progress("drawing with a throwaway key")
-    batches = _make_batches(rows_read, names)
+    batches = pa.Table.from_pylist(records, pa.schema([(name, pa.string()) for name in names])).to_batches(_BATCH)
     sample = inspect(batches, sanitiser.policy, sanitiser.bundle, sanitiser.ngrams, sanitiser.columns)
     price = sanitiser.bundle.guarantee.pure * (request.mechanism.settings.record_limit or 1)
     return TableSample(sample, number, price, seed, len(counts), len(taken))
@@ -265,7 +256,7 @@ def _sample_table(
 
 def _read_records(
     source: InputTable, taken: Mapping[str, int], counts: Mapping[str, int], seed: int, names: Sequence[str]
-) -> list[tuple[str | None, ...]]:
+) -> list[dict[str, Any]]:
     """Read texts and reason, the columns ``names``, of random records: of each file, ``taken`` of its ``counts``.
 
     The executors pass on each record with a chance at which too few hardly ever come out, and surplus records are
@@ -279,10 +270,4 @@ def _read_records(
     table = table.withColumn(_DRAWN, F.rand(seed) < F.col(_RATE))
     records = screen_input(table, source.source, internal=[FILE_COLUMN, _DRAWN]).where(_DRAWN)
     rows = records.select(*names, FILE_COLUMN).collect()
-    return [tuple(rows[index][:-1]) for index in choose_records([row[-1] for row in rows], taken, seed)]
-
-
-def _make_batches(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(rows), _BATCH):
-        columns = zip(*rows[start : start + _BATCH], strict=True)
-        yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names=list(names))
+    return [rows[index].asDict() for index in choose_records([row[-1] for row in rows], taken, seed)]

@@ -177,10 +177,7 @@ class DeltaTable:
     def append(
         self, frame: DataFrame, *, step: str, idempotency_key: str, number: int = 1, records_per_file: int | None = None
     ) -> None:
-        """Append in one commit, once for each ``idempotency_key`` and ``number``.
-
-        A later call with the same key, and a number that is not larger, does nothing.
-        """
+        """Append in one commit, unless one had the ``idempotency_key`` and this ``number`` or a larger one."""
         with hold_lock(self.spark, self.path):
             writer = frame.write.format("delta").mode("append").option("txnAppId", f"wordveil {idempotency_key}")
             writer = writer.option("txnVersion", number).option("maxRecordsPerFile", records_per_file or FILE_ROWS)

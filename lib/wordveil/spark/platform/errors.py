@@ -120,10 +120,7 @@ def error_condition(error: BaseException) -> str:
 
 
 def describe_cause(error: BaseException) -> str:
-    """Describe the cause in one line that cannot quote a record or a credential.
-
-    It has a worker's own error, a file name, or Spark's error condition.
-    """
+    """Describe the cause without records and credentials: a worker's error, a file, or Spark's condition."""
     text = hide_credentials(str(error))
     if worker := re.search(r"wordveil\.errors\.\w+: (.*)", text):
         return worker[1]

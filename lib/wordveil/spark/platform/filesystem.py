@@ -192,10 +192,7 @@ class Files:
 
 
 def replace_file(path: str, text: str) -> None:
-    """Write the small file ``path`` through the running session.
-
-    Raises :class:`ConfigError` if the command ended before it started a session, or if the file cannot be written.
-    """
+    """Write the small file ``path`` through the running session; raise :class:`ConfigError` if that fails."""
     session = SparkSession.getActiveSession()
     if session is None:
         problem = "was not written: the command ended before Spark started, and only Spark reaches that file system."

@@ -157,10 +157,7 @@ def _set(spark: SparkSession, options: Mapping[str, str | None]) -> None:
 
 
 def redirect_console(spark: SparkSession) -> None:
-    """Send output of Scala code in this thread, such as Delta's VACUUM, to Java's standard error.
-
-    Results go to standard output in a Java process that spark-submit started.
-    """
+    """Send output of Scala code in this thread, such as Delta's VACUUM, to standard error, away from results."""
     console = getattr(java_class(spark, "scala.Console$"), "MODULE$")
     console.setOutDirect(java_class(spark, "java.lang.System").err)
 
@@ -182,10 +179,7 @@ def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
 
 
 def find_relation(frame: DataFrame, kind: str) -> Any:
-    """Find Spark's own object of the table that a frame reads, or None unless it has the class ``kind``.
-
-    ``frame`` reads a table or a path, and selects nothing from it. Views have no such object.
-    """
+    """Return Spark's object of the table that a frame reads whole, if it has the class ``kind``."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
     while plan.nodeName() in ("SubqueryAlias", "Project"):  # the latter pads values of a column or a field CHAR(n)
         plan = plan.child()

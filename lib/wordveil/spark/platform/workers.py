@@ -38,10 +38,7 @@ class WorkerPython:
 
 
 def require_workers(spark: SparkSession) -> None:
-    """Check that the session's Python workers run this Python version and can import :data:`MODULES`.
-
-    It takes one task, once for each session. Raises :class:`PlatformError` with the missing modules and the fix.
-    """
+    """Check, once for a session, that its Python workers run this version and can import :data:`MODULES`."""
     executable = _find_executable(spark)
     owner = spark if is_connect(spark) else spark.sparkContext  # which all classic sessions share
     if _checked.get(owner) == executable:

@@ -87,11 +87,7 @@ def gate_release(
     find: Callable[[str], PublishedFacts],
     progress: Callable[[str], None],
 ) -> GateDecision:
-    """Gate a release that is open, as :func:`run_gate` does.
-
-    ``attackers``: for rules on attacks; None without such a rule. ``audits``, ``find``: find the audits that passed,
-    and public facts, by the fingerprint of the bundle that drew.
-    """
+    """Gate a release that is open, as :func:`run_gate` does; ``audits`` and ``find`` take a bundle's fingerprint."""
     with job_errors("nothing was decided"):
         journal = release.journal
         journal.require_no_open_runs()

@@ -119,10 +119,7 @@ def publish_release(
     find: Callable[[str], PublishedFacts],
     progress: Callable[[str], None],
 ) -> Publication:
-    """Publish a release that is open, as :func:`publish` does.
-
-    ``find``: finds the public facts of the bundle that drew, by its fingerprint.
-    """
+    """Publish a release that is open, as :func:`publish` does; ``find`` finds public facts by fingerprint."""
     name, output = settings.release, release.home.output
     with job_errors(_OUTCOME):
         journal = release.journal
@@ -259,10 +256,7 @@ def _write_table(
     signed: Manifest | None,
     seq: int | None,
 ) -> tuple[int, Snapshot]:
-    """Write the ``number`` released rows of a ``version`` of the draws; return the public table's version and snapshot.
-
-    Unchanged files of a table that was ``signed`` after the run ``seq`` stay.
-    """
+    """Write the ``number`` released rows of the draws; files that were ``signed`` and are unchanged stay."""
     home, journal, public = release.home, release.journal, release.public
     before = public.version()
     released = release.newest_rows(version).where(f"status = '{RELEASED}'")
@@ -353,10 +347,7 @@ def _add_to_table(
 def _sign_addition(
     release: Release, addition: Addition, written: int, signed: Manifest | None, last: Event | None
 ) -> _Written:
-    """Describe a shuffled table at the version that was ``written``, and what it is for its records.
-
-    ``signed``: the manifest of the ``last`` publication, if its table still exists.
-    """
+    """Describe a shuffled table at the version that was ``written``, and what it is for its records."""
     before = signed if addition.since else None
     tables, former = (before.tables, find_former(last)) if before else ((), None)
     if addition.privacy is None:
@@ -527,10 +518,7 @@ def _describe_release(
     shown: tuple[str, ...],
     columns: Collection[str],
 ) -> dict[str, Any]:
-    """Describe the released draws, from ``facts``, and how they were made, for the manifest.
-
-    ``last``: the publication before, if there is one. ``columns``: those of the public table.
-    """
+    """Describe the released draws, from ``facts``, and how they were made, for the manifest."""
     journal, version = release.journal, int(gate.body["draws_version"])
     first = journal.intents()[0]
     reads = [intent for intent in journal.intents() if intent.kind == "sanitise"]

@@ -238,10 +238,7 @@ def _make_job(
     how: str,
     shown: tuple[str, ...],
 ) -> Sanitise:
-    """Make the workers' job over ``bundle``, and record the run before anything can be drawn.
-
-    ``text``: the settings that made ``policy``; ``texts``: the text columns of the output.
-    """
+    """Make the workers' job over ``bundle``, and record the run before anything can be drawn."""
     opened = bundle if isinstance(bundle, Bundle) else open_bundle(bundle)
     opened.check_policy(policy, texts.widths)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None

@@ -173,10 +173,7 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
 def map_records(
     records: DataFrame, function: Callable[[Any], Any], settings: RecordSettings, added: pa.Schema
 ) -> DataFrame:
-    """Map the batches of a screened table by ``function``, which replaces texts and ``__reason`` by ``added`` columns.
-
-    The columns before these pass, and those of pseudonyms become strings.
-    """
+    """Map the batches of a screened table by ``function``, whose ``added`` columns replace texts and reason."""
     # PySpark looks up input columns by unquoted names and fails on a dot in one, so they go in and out by number.
     unpassed = (*settings.columns.inputs, REASON_COLUMN)
     passed = records.columns[: -len(unpassed)]
@@ -189,10 +186,7 @@ def map_records(
 
 
 def count_groups(rows: DataFrame, kept: Sequence[str]) -> tuple[int, int, int]:
-    """Count the rows of a table: of its smallest group of equal ``kept`` columns, its groups, and all.
-
-    Values are equal only if readers cannot tell them apart.
-    """
+    """Count the rows of the smallest group of ``kept`` columns as readers see them, the groups, and all rows."""
     values = [as_read(column(name), rows.schema[name].dataType) for name in kept]
     groups = rows.groupBy(*(value.alias(f"__{place}") for place, value in enumerate(values))).count()
     counted = groups.agg(F.min("count"), F.count(F.lit(1)), F.coalesce(F.sum("count"), F.lit(0))).first()

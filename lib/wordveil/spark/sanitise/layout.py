@@ -115,10 +115,7 @@ def _add_secret_order(rows: DataFrame, name: str) -> DataFrame:
 
 
 def _count_directories(rows: DataFrame, partition_by: Sequence[str]) -> tuple[DataFrame, int]:
-    """Count the rows of each directory (``__rows``) and those before it (``__before``), and all rows.
-
-    Rows are counted once; the directories are few, and their names public.
-    """
+    """Count once the rows of each public directory (``__rows``), those before it (``__before``), and all."""
     names = [f"__directory_{place}" for place in range(len(partition_by))]
     values = rows.select(*(column(of).alias(name) for of, name in zip(partition_by, names, strict=True)))
     sizes = values.groupBy(*names).agg(F.count(F.lit(1)).alias(_ROWS)).orderBy(*names).collect()
