@@ -31,7 +31,7 @@ from common import machine, make_parser, save_results
 from wordveil.assembly.inputs import read_files
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import DEMO, DEMO_POINCARE, Embedding, check_embedding
-from wordveil.measures.calibration.statistics import ThreadedCounter, WordHierarchy
+from wordveil.measures.calibration.statistics import WordHierarchy, count_block, split_words
 from wordveil.measures.recovery import load_built
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.inputs import Pairs
@@ -120,7 +120,7 @@ def find_laws(mechanism: Mechanism[Any], words: NDArray[np.int32], size: int) ->
     known.
     """
     if mechanism.probabilities(0) is None:
-        blocks = sorted(ThreadedCounter(lambda: mechanism, 1)(words, DRAWS), key=lambda block: int(block.words[0]))
+        blocks = [count_block(mechanism, block, DRAWS) for block in split_words(words, DRAWS)]
         for block in blocks:
             yield csr_array((block.counts / DRAWS, block.ids, block.offsets), shape=(len(block.words), size))
         return

@@ -40,7 +40,7 @@ from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.evaluation.encoders import SentenceEncoder
 from wordveil.evaluation.redrawn import Ragged, Redrawn
-from wordveil.measures.recovery import Scores, WordScores
+from wordveil.measures.recovery import WordScores
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.scores.counts import find_detectable, find_share_interval
 from wordveil.scores.score import Group, Measurement, Score, find_mean_interval, require_pairs
@@ -116,7 +116,7 @@ def link_by_vectors(originals: NDArray[np.floating], sanitised: NDArray[np.float
     return Links(ranks[0], ranks[1], len(pool))
 
 
-def rank_candidates(scores: Scores, texts: Int32, drawn: Int32) -> Links:
+def rank_candidates(scores: WordScores, texts: Int32, drawn: Int32) -> Links:
     """Link records to texts of their length, by position.
 
     ``texts``: int32 ``(pool, length)``, words. ``drawn``: int32 ``(records, length)``, outputs of the first texts.
@@ -215,7 +215,7 @@ class _OrderedScorer:
     """Scorer of texts with as many tokens as a record, by position: multiples of 2^-32, so that ties are exact."""
 
     def __init__(self, laws: WordLaws, drawn: Ragged, texts: Ragged) -> None:
-        self._scores = WordScores(laws).by_output
+        self._scores = WordScores.of(laws)
         self._drawn, self._texts = drawn, texts
 
     def score(self, group: Int64) -> Iterator[tuple[slice, Int64]]:
@@ -224,7 +224,7 @@ class _OrderedScorer:
         yield from _score_by_position(self._scores, self._texts.ids[entries], self._drawn.ids[entries])
 
 
-def _score_by_position(scores: Scores, texts: Int32, drawn: Int32) -> Iterator[tuple[slice, Int64]]:
+def _score_by_position(scores: WordScores, texts: Int32, drawn: Int32) -> Iterator[tuple[slice, Int64]]:
     """Yield scores of ``texts``, int32 ``(pool, length)``, for some of the records ``drawn``, ``(records, length)``."""
     words = np.ascontiguousarray(texts.T)
     base = scores.floors[words].sum(axis=0)
@@ -348,7 +348,7 @@ class LinkageTrials:
     """
 
     def __init__(self, laws: WordLaws, frequencies: Float64, draw: Callable[[Int32], Int32] | None = None) -> None:
-        self._laws, self._scores, self._draw = laws, WordScores(laws), draw
+        self._laws, self._scores, self._draw = laws, WordScores.of(laws), draw
         self._below = np.cumsum(frequencies) / frequencies.sum()
 
     def forecast(self, lengths: Sequence[int] = LENGTHS) -> LinkageForecast:
@@ -369,7 +369,7 @@ class LinkageTrials:
         else:
             chosen = texts[: min(_RECORDS, max(_FEWEST, _DRAWN // words))]
             drawn = self._draw(chosen.ravel()).reshape(chosen.shape)
-        return float(rank_candidates(self._scores.by_output, texts, drawn).hits.mean())
+        return float(rank_candidates(self._scores, texts, drawn).hits.mean())
 
 
 def _draw(laws: WordLaws, words: Int32, rng: np.random.Generator) -> Int32:

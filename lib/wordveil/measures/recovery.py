@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -91,8 +91,8 @@ def require_law(mechanism: Mechanism[Any], symbol: int) -> Float64:
     return law
 
 
-class Scores(NamedTuple):
-    """Scores of words given outputs, in multiples of 2^-32 of a natural logarithm.
+class WordScores(NamedTuple):
+    """Posterior probabilities of words after several draws, in multiples of 2^-32 of a natural logarithm.
 
     ``floors``, int64 ``(size,)``: the logarithm of each word's share. ``starts``, int64 ``(outputs + 1,)``: output
     ``y`` has the entries ``starts[y]`` up to ``starts[y + 1]``. ``words``, int32, and ``gains``, int64 ``(entries,)``:
@@ -104,11 +104,9 @@ class Scores(NamedTuple):
     words: Int32
     gains: Int64
 
-
-class WordScores:
-    """Posterior probabilities of words after several draws, from the laws of all words."""
-
-    def __init__(self, laws: WordLaws) -> None:
+    @classmethod
+    def of(cls, laws: WordLaws) -> Self:
+        """Make from the laws of all words."""
         floors = _whole_logs(laws.shares)
         counts = np.bincount(laws.ids, minlength=len(laws.common))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -117,7 +115,7 @@ class WordScores:
         common = np.maximum(laws.common, _LEAST)
         arrays = laws.shares, laws.offsets, laws.ids, laws.extras
         _list_by_output(common, *arrays, floors, starts[:-1].copy(), words, gains)
-        self.by_output = Scores(floors, starts, words, gains)
+        return cls(floors, starts, words, gains)
 
     def guess(self, prior: Float64, drawn: Int32, marks: Sequence[int]) -> Int32:
         """Find the best guess of each word after its first ``marks`` draws: int32 ``(words, marks)``.
@@ -126,9 +124,9 @@ class WordScores:
         rising, from 1 to ``draws``.
         """
         logs = _whole_logs(prior)
-        leaders = np.array([np.argmax(logs + mark * self.by_output.floors) for mark in marks], np.int32)
+        leaders = np.array([np.argmax(logs + mark * self.floors) for mark in marks], np.int32)
         out = np.empty((len(drawn), len(marks)), np.int32)
-        _guess_words(self.by_output, logs, np.ascontiguousarray(drawn), np.array(marks, np.int64), leaders, out)
+        _guess_words(self, logs, np.ascontiguousarray(drawn), np.array(marks, np.int64), leaders, out)
         return out
 
 
@@ -160,7 +158,7 @@ def _list_by_output(
 
 
 @compiled
-def _guess_words(scores: Scores, prior: Int64, drawn: Int32, marks: Int64, leaders: Int32, out: Int32) -> None:
+def _guess_words(scores: WordScores, prior: Int64, drawn: Int32, marks: Int64, leaders: Int32, out: Int32) -> None:
     floors, starts, words, gains = scores
     gained, touched = np.zeros(len(floors), np.int64), np.empty(len(floors), np.int32)
     for row in range(len(drawn)):
@@ -272,10 +270,6 @@ class _Trial:
     words: Int32
     drawn: Int32
 
-    def count(self, guesses: Int32) -> list[int]:
-        """Count the right guesses after each number of :data:`DRAWS`."""
-        return [int(hits) for hits in (guesses == self.words[:, None]).sum(axis=0)]
-
 
 @contextmanager
 def load_built(kind: type[Mechanism[Any]], built: MechanismArtifact, size: int) -> Iterator[Mechanism[Any]]:
@@ -308,7 +302,7 @@ def find_recovered(mechanism: Mechanism[Any], prior: Float64, draws: int) -> tup
         best = guess_densely(mechanism, [prior], [np.empty((0, 1), np.int32)], [1])[0]
         return float(best.joint.sum()), None
     guesses, _ = guess_outputs(fit_laws(mechanism, prior, draws), prior)
-    words = _spread_by(prior, draws)
+    words = spread_by(prior, draws)
     hits = guesses[draw_publicly(mechanism, words, "recovery: measure")] == words
     # An attacker may ignore what it sees, and always name the most frequent word.
     return max(float(hits.mean()), float(prior.max())), draws
@@ -338,7 +332,7 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
     if laws is None:
         guessed = guess_densely(mechanism, priors, [trial.drawn for trial in trials], DRAWS)
     else:
-        scores = WordScores(laws)
+        scores = WordScores.of(laws)
         guessed = [
             Guesses(*guess_outputs(laws, trial.prior), scores.guess(trial.prior, trial.drawn, DRAWS))
             for trial in trials
@@ -360,7 +354,8 @@ def _summarise(trial: _Trial, guesses: Guesses, *, known: bool) -> PriorRecovery
     """Summarise the figures. An attacker may ignore draws, so each lower bound also holds for more draws."""
     without_draws = float(trial.prior.max())
     after, lower = [], without_draws
-    for draws, hits in zip(DRAWS, trial.count(guesses.words), strict=True):
+    right = (guesses.words == trial.words[:, None]).sum(axis=0).tolist()
+    for draws, hits in zip(DRAWS, right, strict=True):
         low, high = find_interval(hits, len(trial.words))
         if known and draws == 1:
             low = high = min(float(guesses.joint.sum()), 1.0)
@@ -423,7 +418,7 @@ def find_laws(mechanism: Mechanism[Any], frequencies: Float64) -> tuple[WordLaws
         return None
 
 
-def _spread_by(prior: Float64, draws: int) -> Int32:
+def spread_by(prior: Float64, draws: int) -> Int32:
     """Spread words in numbers proportional to a prior, to within one: int32 ``(draws,)``."""
     words = np.searchsorted(np.cumsum(prior), (np.arange(draws) + 0.5) / draws * prior.sum())
     return np.asarray(np.minimum(words, np.flatnonzero(prior)[-1]), np.int32)
@@ -439,7 +434,7 @@ def fit_laws(mechanism: Mechanism[Any], frequencies: Float64, most: int = _FITTE
     size = len(frequencies)
     draws = min(most, max(_SCORED // size, 2), _FITTED_OF_WORD * size) // 2
     evenly = (np.arange(draws) * size // draws).astype(np.int32)
-    words = np.concatenate([evenly, _spread_by(frequencies, draws)])
+    words = np.concatenate([evenly, spread_by(frequencies, draws)])
     drawn = draw_publicly(mechanism, words, "fit")
     outputs = size + 1
     common = np.bincount(drawn, minlength=outputs) + 1.0

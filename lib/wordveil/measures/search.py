@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
@@ -130,6 +130,13 @@ def _first_measured(miss: Callable[[float], float], log: float, high: float) -> 
             return log
 
 
+class Matched(NamedTuple):
+    """Epsilon, and the mechanism's content of a bundle at it."""
+
+    epsilon: float
+    built: MechanismArtifact
+
+
 def find_loss(
     build: Callable[[float], MechanismArtifact],
     loss: float,
@@ -138,7 +145,7 @@ def find_loss(
     *,
     digits: int = 3,
     near: float = 1.0,
-) -> tuple[float, MechanismArtifact] | None:
+) -> Matched | None:
     """Find the epsilon at which the largest loss of a token is ``loss`` nats or hardly less, and never more.
 
     Epsilon has ``digits`` digits. The next one costs more: it is built too, unless the loss was seen to grow as fast as
@@ -149,15 +156,15 @@ def find_loss(
     """
     target = loss * (near + 1) / 2
     losses: dict[float, float] = {}
-    best: tuple[float, MechanismArtifact] | None = None
+    best: Matched | None = None
 
     def cost(epsilon: float) -> float:
         nonlocal best
         if epsilon not in losses:
             built = build(epsilon)
             losses[epsilon] = max(built.guarantee.pure, _ZERO)
-            if losses[epsilon] <= loss and (best is None or epsilon > best[0]):
-                best = epsilon, built
+            if losses[epsilon] <= loss and (best is None or epsilon > best.epsilon):
+                best = Matched(epsilon, built)
         return losses[epsilon]
 
     def is_largest(epsilon: float) -> bool:
@@ -172,13 +179,13 @@ def find_loss(
         short = shorten(epsilon, least, digits)
         costs = cost(short)
         # Exactly what is wanted ends the search. Else losses are taken to be in proportion between short epsilons.
-        return target if best is not None and is_largest(best[0]) else costs * epsilon / short
+        return target if best is not None and is_largest(best.epsilon) else costs * epsilon / short
 
     find_epsilon(measure, target, start, least, fine=_HAIR, flattest=_FLATTEST)
     for _ in range(_BEYOND):
-        if best is None or best[1].guarantee.pure < _REACHED * loss or is_largest(best[0]):
+        if best is None or best.built.guarantee.pure < _REACHED * loss or is_largest(best.epsilon):
             break
-        cost(next_up(best[0], digits))
+        cost(next_up(best.epsilon, digits))
     return best
 
 
@@ -304,14 +311,6 @@ class Candidate:
     by_loss: bool
 
 
-@dataclass(frozen=True)
-class Matched:
-    """Epsilon, and the mechanism's content of a bundle at it."""
-
-    epsilon: float
-    built: MechanismArtifact
-
-
 def make_candidate(mechanism: str, settings: MechanismSettings) -> Candidate:
     """Make a candidate of a mechanism with its settings, whose epsilon is free if it has one."""
     make = settings.at_epsilon if settings.has_epsilon() else lambda _: settings
@@ -355,9 +354,7 @@ class Matcher:
         start = start or (loss if candidate.by_loss else 1.0)
         least = max(least, self.least_epsilon(candidate))
         digits, near = (_DIGITS, _NEAR) if digits is None else (digits, 1.0)
-        build = partial(self.build, candidate)
-        best = find_loss(build, loss, start, least, digits=digits, near=near)
-        return None if best is None else Matched(*best)
+        return find_loss(partial(self.build, candidate), loss, start, least, digits=digits, near=near)
 
     def least_epsilon(self, candidate: Candidate) -> float:
         """Return the epsilon below which the mechanism does not exist; 0 if it exists at each."""

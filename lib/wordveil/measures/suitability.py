@@ -30,7 +30,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.recovery import OtherLengthError, draw_publicly
+from wordveil.measures.recovery import OtherLengthError, draw_publicly, spread_by
 from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.settings import MechanismSettings
@@ -233,10 +233,7 @@ class _Tried:
             self._weights = frequencies
             return
         self._words, self._weights = spread_words(len(frequencies), _WORDS), np.ones(_WORDS)
-        quantiles = (np.arange(_WORDS) + 0.5) / _WORDS * frequencies.sum()
-        self._running = np.minimum(np.searchsorted(np.cumsum(frequencies), quantiles), len(frequencies) - 1).astype(
-            np.int32
-        )
+        self._running = spread_by(frequencies, _WORDS)
 
     @cached_property
     def _shares(self) -> Float64 | None:

@@ -130,7 +130,7 @@ def test_guesses_after_several_draws_are_the_likeliest_words(case: str, prior: n
     drawn = np.random.default_rng(1).integers(0, SIZE, (50, 6)).astype(np.int32)
     laws = mechanism.word_laws()
     assert laws is not None
-    listed = WordScores(laws).guess(prior, drawn, (1, 3, 6))
+    listed = WordScores.of(laws).guess(prior, drawn, (1, 3, 6))
     dense = guess_densely(mechanism, [prior], [drawn], (1, 3, 6))[0].words
     logs = np.log(np.stack([mechanism.probabilities(word)[:SIZE] for word in range(SIZE)]))
     for column, mark in enumerate((1, 3, 6)):

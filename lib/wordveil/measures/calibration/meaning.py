@@ -22,10 +22,10 @@ from wordveil.geometry.spaces import SPACES
 from wordveil.measures.calibration import figures
 from wordveil.measures.calibration.statistics import (
     RUNS,
-    ThreadedCounter,
     WordCounts,
     WordHierarchy,
     WordValues,
+    count_words,
     measure_counts,
     measure_laws,
     measure_rows,
@@ -178,14 +178,12 @@ class WordPlan:
 
     ``words``: number of words to draw, evenly spread over the vocabulary. All are measured if the mechanism has
     probabilities and they are not too many. ``runs``: draws of each word, also for an exact ``S_w``. ``threshold``: of
-    ``K_w`` and ``inputs``, from 0 to less than 1. ``threads``: the number of cores if None; it changes no figure.
-    Raises :class:`ValueError` if a number is out of range.
+    ``K_w`` and ``inputs``, from 0 to less than 1. Raises :class:`ValueError` if a number is out of range.
     """
 
     words: int = WORDS
     runs: int = RUNS
     threshold: float = THRESHOLD
-    threads: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("words", "runs"):
@@ -193,18 +191,15 @@ class WordPlan:
                 raise ValueError(f"Expected {name}={getattr(self, name)} of at least 1.")
         if not 0 <= self.threshold < 1:
             raise ValueError(f"Expected threshold={self.threshold} in [0, 1).")
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"Expected threads={self.threads} of at least 1.")
 
 
 def measure_meaning(
-    built: BuiltSubject, plan: WordPlan | None = None, hierarchy: WordHierarchy | None = None
+    built: BuiltSubject, plan: WordPlan, hierarchy: WordHierarchy | None = None
 ) -> figures.EpsilonMeaning:
     """Measure an epsilon of a built mechanism: exactly if it has probabilities, otherwise by counts of draws.
 
     ``hierarchy``: for ``K_w``. Raises :class:`OtherLengthError` unless the mechanism draws one output for each word.
     """
-    plan = plan or WordPlan()
     values, moves = measure_words(built, plan, hierarchy)
     recovery = measure_recovery(built.mechanism, built.subject.frequencies)
     guarantee = built.guarantee
@@ -241,11 +236,11 @@ def measure_words(
     mechanism, embedding = built.mechanism, built.subject.embedding
     size, metric = embedding.size, figures.choose_metric(built.guarantee.metric.name)
     if (laws := mechanism.word_laws()) is not None:
-        values = measure_laws(laws, plan.runs, plan.threshold, plan.threads, hierarchy)
+        values = measure_laws(laws, plan.runs, plan.threshold, hierarchy)
     elif mechanism.probabilities(0) is not None:
         words = spread_words(size, size if size * size <= DENSE else min(plan.words, size))
         law_of = partial(require_law, mechanism)
-        values = measure_rows(law_of, words, size, plan.runs, plan.threshold, plan.threads, hierarchy)
+        values = measure_rows(law_of, words, size, plan.runs, plan.threshold, hierarchy)
     else:
         return _draw_words(built, metric, plan, hierarchy)
     moved = spread_words(size, min(plan.words, figures.MOVED_WORDS))
@@ -260,7 +255,7 @@ def _rows_of(mechanism: Mechanism[Any], words: Int32) -> Iterator[tuple[Int32, F
 def _draw_words(
     built: BuiltSubject, metric: str, plan: WordPlan, hierarchy: WordHierarchy | None
 ) -> tuple[WordValues, figures.Moves]:
-    embedding, count = built.subject.embedding, ThreadedCounter(built.load, plan.threads)
+    embedding = built.subject.embedding
     words = spread_words(embedding.size, plan.words)
     chosen = words[spread_words(len(words), figures.MOVED_WORDS)]
     drawn_blocks: list[WordCounts] = []
@@ -270,7 +265,7 @@ def _draw_words(
             drawn_blocks.append(block.take(np.flatnonzero(np.isin(block.words, chosen)).astype(np.int32)))
             yield block
 
-    blocks = keep(count(words, plan.runs))
+    blocks = keep(count_words(built.load, words, plan.runs))
     values = measure_counts(blocks, words, embedding.size, plan.runs, plan.threshold, hierarchy)
     return values, figures.measure_moves(
         embedding, metric, figures.spread_counts([WordCounts.join(drawn_blocks)], embedding.size)
@@ -305,11 +300,12 @@ def choose_examples(frequencies: Float64) -> Int32:
 
 
 def _list_examples(built: BuiltSubject, plan: WordPlan) -> Iterator[figures.LikelyOutputs]:
-    count = ThreadedCounter(built.load, plan.threads)
     chosen, names = choose_examples(built.subject.frequencies), built.subject.embedding.words
     is_exact = built.mechanism.probabilities(0) is not None
     laws = (
-        _rows_of(built.mechanism, chosen) if is_exact else figures.spread_counts(count(chosen, plan.runs), len(names))
+        _rows_of(built.mechanism, chosen)
+        if is_exact
+        else figures.spread_counts(count_words(built.load, chosen, plan.runs), len(names))
     )
     name: Callable[[int], str] = lambda output: names[output].as_py() if output < len(names) else PADDING  # noqa: E731
     for words, weights in laws:

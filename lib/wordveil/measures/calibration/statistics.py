@@ -102,32 +102,25 @@ def split_words(words: Int32, runs: int) -> Sequence[Int32]:
     return [words[start : start + step] for start in range(0, len(words), step)]
 
 
-@dataclass(frozen=True)
-class ThreadedCounter:
-    """Counter of draws of words on threads, each with its own copy of the mechanism.
+def count_words(load: Callable[[], Mechanism[Any]], words: Int32, runs: int) -> Iterator[WordCounts]:
+    """Count ``runs`` draws of each of ``words``, int32 ``(words,)``, on threads, each with a mechanism of its own.
 
-    ``threads``: the number of cores if None. The counts do not depend on it.
+    Raises the errors of :func:`count_block`.
     """
+    threads = len(os.sched_getaffinity(0))
+    idle: SimpleQueue[Mechanism[Any]] = SimpleQueue()
+    for _ in range(threads):
+        idle.put(load())
 
-    load: Callable[[], Mechanism[Any]]
-    threads: int | None = None
+    def count(block: Int32) -> WordCounts:
+        mechanism = idle.get()
+        try:
+            return count_block(mechanism, block, runs)
+        finally:
+            idle.put(mechanism)
 
-    def __call__(self, words: Int32, runs: int) -> Iterator[WordCounts]:
-        """Count ``runs`` draws of each of ``words``, int32 ``(words,)``. Raises the errors of :func:`count_block`."""
-        threads = self.threads or len(os.sched_getaffinity(0))
-        idle: SimpleQueue[Mechanism[Any]] = SimpleQueue()
-        for _ in range(threads):
-            idle.put(self.load())
-
-        def count(block: Int32) -> WordCounts:
-            mechanism = idle.get()
-            try:
-                return count_block(mechanism, block, runs)
-            finally:
-                idle.put(mechanism)
-
-        with start_threads(threads) as pool:
-            yield from pool.map(count, split_words(words, runs))
+    with start_threads(threads) as pool:
+        yield from pool.map(count, split_words(words, runs))
 
 
 OUTPUT_CELLS = 4_000_000
@@ -242,13 +235,11 @@ def count_distinct(probabilities: Float64, runs: int) -> Float64:
         return np.asarray(-np.expm1(runs * np.log1p(-np.minimum(probabilities, 1.0))))
 
 
-def measure_laws(
-    laws: WordLaws, runs: int, threshold: float, threads: int | None = None, hierarchy: WordHierarchy | None = None
-) -> WordValues:
+def measure_laws(laws: WordLaws, runs: int, threshold: float, hierarchy: WordHierarchy | None = None) -> WordValues:
     """Measure all words from their laws, exact except for rounding, in time proportional to entries.
 
-    ``runs``: draws of each word, for ``S_w``. ``threshold``: for ``K_w`` and ``inputs``. ``threads``: the number of
-    cores if None; it changes no figure. ``hierarchy``: for ``K_w``.
+    ``runs``: draws of each word, for ``S_w``. ``threshold``: for ``K_w`` and ``inputs``. ``hierarchy``: for
+    ``K_w``.
     """
     size = len(laws.shares)
     base = _expect_common(laws, runs)
@@ -257,14 +248,14 @@ def measure_laws(
     def measure(span: tuple[int, int]) -> tuple[Float64, Float64, Float64, Float64, Int64]:
         return _measure_span(laws, span, runs, threshold, bound)
 
-    parts = list(_map_threads(measure, _spans(laws), threads))
+    parts = list(_map_threads(measure, _spans(laws)))
     stays, distinct, possible, likeliest = (np.concatenate([part[i] for part in parts]) for i in range(4))
     rising = np.sort(laws.shares)
     reaching = size - np.searchsorted(rising, bound, side="right") + sum(part[4] for part in parts)
     everything = np.arange(size, dtype=np.int32)
     below = None
     if hierarchy is not None:
-        below = np.concatenate(list(_map_threads(hierarchy.count_below, find_outputs(laws, threshold), threads)))
+        below = np.concatenate(list(_map_threads(hierarchy.count_below, find_outputs(laws, threshold))))
     return WordValues(
         everything, stays, base + distinct, possible, likeliest, everything, reaching[:size], is_exact=True, below=below
     )
@@ -335,7 +326,6 @@ def measure_rows(
     size: int,
     runs: int,
     threshold: float,
-    threads: int | None = None,
     hierarchy: WordHierarchy | None = None,
 ) -> WordValues:
     """Measure words, int32 ``(words,)``, from the law of one at a time, exact except for rounding.
@@ -355,7 +345,7 @@ def measure_rows(
         below = hierarchy.count_below(csr_array(np.stack(likely))) if hierarchy else np.empty(0)
         return values, reached, below
 
-    parts = list(_map_threads(measure, np.array_split(words, max(1, len(words) // 64)), threads))
+    parts = list(_map_threads(measure, np.array_split(words, max(1, len(words) // 64))))
     stays, distinct, possible, likeliest = np.concatenate([part[0] for part in parts]).T
     reaching = np.sum([part[1] for part in parts], axis=0)
     outputs = np.arange(size, dtype=np.int32)
@@ -412,7 +402,7 @@ def measure_counts(
     return WordValues(words, stays, distinct, distinct, likeliest, words, reaching[words], is_exact=False, below=below)
 
 
-def _map_threads(measure: Callable[[_Item], _Result], items: Iterable[_Item], threads: int | None) -> Iterator[_Result]:
+def _map_threads(measure: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
     """Apply ``measure`` to each item on threads, and yield the results in order."""
-    with ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         yield from pool.map(measure, items)

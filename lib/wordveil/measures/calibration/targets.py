@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from wordveil.arrays import Float64, Int32, Int64
+from wordveil.arrays import Float64
 from wordveil.geometry.euclidean import round_down, round_up
 from wordveil.measures.calibration.figures import FoundEpsilon
 from wordveil.measures.calibration.meaning import BuiltSubject, Subject
-from wordveil.measures.calibration.statistics import count_block, measure_laws, measure_rows, split_words
+from wordveil.measures.calibration.statistics import count_block, measure_counts, split_words
 from wordveil.measures.recovery import draw_publicly, find_interval, find_recovered, require_law
 from wordveil.measures.search import FINE, FigureCache, Matched, find_built, find_epsilon, next_up
 from wordveil.measures.token_draws import spread_words
@@ -87,31 +87,19 @@ def read_worst(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
         return Reading.exact(float(stays.max()))
     words = spread_words(size, _WORDS)
     for draws, count in _ROUNDS:
-        stay_counts = _count_stays(mechanism, words, draws)
-        words = words[np.sort(np.argsort(-stay_counts, kind="stable")[:count])]
+        blocks = (count_block(mechanism, block, draws) for block in split_words(words, draws))
+        stays = measure_counts(blocks, words, size, draws, 1.0).stays
+        words = words[np.sort(np.argsort(-stays, kind="stable")[:count])]
     drawn = draw_publicly(mechanism, np.repeat(words, _LAST), "worst word")
     return Reading.of_hits(int((drawn == words[0]).sum()), _LAST)
 
 
-def _count_stays(mechanism: Mechanism[Any], words: Int32, draws: int) -> Int64:
-    counted = [count_block(mechanism, block_words, draws) for block_words in split_words(words, draws)]
-    stays = []
-    for block in counted:
-        owners = np.repeat(np.arange(len(block.words)), np.diff(block.offsets))
-        stays.append(np.bincount(owners, block.counts * (block.ids == block.words[owners]), len(block.words)))
-    return np.concatenate(stays).astype(np.int64)
-
-
 def _find_stays(mechanism: Mechanism[Any], size: int) -> Float64 | None:
     """Find the probability that each word stays, float64 ``(size,)``; None if it is not known."""
-    if (laws := mechanism.word_laws()) is not None:
-        return measure_laws(laws, 1, 0.0).stays
-    if mechanism.probabilities(0) is None:
-        return None
-    everything = np.arange(size, dtype=np.int32)
-    if (stays := mechanism.stay_probabilities(everything)) is not None:
+    stays = mechanism.stay_probabilities(np.arange(size, dtype=np.int32))
+    if stays is not None or mechanism.probabilities(0) is None:
         return stays
-    return measure_rows(lambda word: require_law(mechanism, word), everything, size, 1, 0.0).stays
+    return np.array([require_law(mechanism, word)[word] for word in range(size)])
 
 
 Read = Callable[[Mechanism[Any], Float64], Reading]

@@ -75,8 +75,8 @@ def test_of_laws_and_draws_it_is_that_of_the_definition(case, threshold, cells, 
     laws = np.stack([require_law(mechanism, word) for word in range(SIZE)])[:, :SIZE]
     expected = [define({row: law[row] for row in np.flatnonzero(law > threshold).tolist()}, above) for law in laws]
     assert threshold or np.nanmax(expected) > 1
-    rows = measure_rows(lambda word: require_law(mechanism, word), WORDS, SIZE, RUNS, threshold, 2, hierarchy)
-    whole = measure_laws(mechanism.word_laws(), RUNS, threshold, 2, hierarchy)
+    rows = measure_rows(lambda word: require_law(mechanism, word), WORDS, SIZE, RUNS, threshold, hierarchy)
+    whole = measure_laws(mechanism.word_laws(), RUNS, threshold, hierarchy)
     assert rows.below == pytest.approx(expected, nan_ok=True)
     assert whole.below == pytest.approx(expected, nan_ok=True)
     some = np.arange(0, SIZE, 3, dtype=np.int32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import exp, factorial
 from typing import Any
 
@@ -84,12 +83,14 @@ def test_a_median_loss_to_the_nearest_is_that_of_the_laws():
     assert measure_meaning(built, PLAN).nearest_loss == pytest.approx(np.median(losses))
 
 
-def test_meaning_of_noise_same_on_any_number_of_threads():
+def test_meaning_of_noise_same_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch):
     built = built_of("laplace")
-    found = measure_meaning(built, replace(PLAN, threads=1))
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+    found = measure_meaning(built, PLAN)
     assert [one.name for one in found.words] == FIGURES
     assert not any(one.is_exact for one in found.words)
-    assert found == measure_meaning(built, replace(PLAN, threads=3))
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
+    assert found == measure_meaning(built, PLAN)
     assert sum(one.count for one in figure(found, "N_w").histogram) == PLAN.words
     assert found.delta > 0
     assert all(np.diff([share for _, share in one.outputs]).max() <= 0 for one in found.examples)
@@ -117,7 +118,7 @@ def test_utility_is_bounded_by_the_law_of_all_words_noise():
     assert bound_utility(built_of("laplace").mechanism, 3.0)["noise_dimension"] == 4  # padding has one of its own
 
 
-@pytest.mark.parametrize("wrong", [{"words": 0}, {"runs": 0}, {"threshold": 1.0}, {"threads": 0}])
+@pytest.mark.parametrize("wrong", [{"words": 0}, {"runs": 0}, {"threshold": 1.0}])
 def test_a_plan_that_cannot_be_is_refused(wrong: dict[str, Any]):
     with pytest.raises(ValueError, match=f"Expected {next(iter(wrong))}="):
         WordPlan(**wrong)

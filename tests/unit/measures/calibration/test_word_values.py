@@ -13,10 +13,10 @@ from wordveil.geometry.spaces import SPACES
 from wordveil.measures.calibration import statistics as module
 from wordveil.measures.calibration.figures import choose_metric, measure_moves
 from wordveil.measures.calibration.statistics import (
-    ThreadedCounter,
     WordCounts,
     WordValues,
     count_block,
+    count_words,
     measure_counts,
     measure_laws,
     measure_rows,
@@ -55,11 +55,11 @@ def enumerate_values(mechanism: Mechanism, threshold: float = THRESHOLD) -> dict
     }
 
 
-def measure_both(mechanism: Mechanism, threads: int | None = None) -> list[WordValues]:
+def measure_both(mechanism: Mechanism) -> list[WordValues]:
     laws = mechanism.word_laws()
     assert laws is not None
-    rows = measure_rows(lambda word: require_law(mechanism, word), WORDS, SIZE, RUNS, THRESHOLD, threads)
-    return [measure_laws(laws, RUNS, THRESHOLD, threads), rows]
+    rows = measure_rows(lambda word: require_law(mechanism, word), WORDS, SIZE, RUNS, THRESHOLD)
+    return [measure_laws(laws, RUNS, THRESHOLD), rows]
 
 
 @pytest.mark.parametrize("padding", [False, True])
@@ -78,16 +78,18 @@ def test_figures_are_those_of_the_enumerated_laws(case: str, padding: bool):
 
 def test_threads_and_spans_change_nothing(monkeypatch: pytest.MonkeyPatch):
     mechanism = mechanism_of("lists", padding=True)
-    one = measure_both(mechanism, 1)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+    one = measure_both(mechanism)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
     monkeypatch.setattr(module, "SPAN_ENTRIES", 50)
     monkeypatch.setattr(module, "COMMON_CELLS", 7)
-    for before, after in zip(one, measure_both(mechanism, 3), strict=True):
+    for before, after in zip(one, measure_both(mechanism), strict=True):
         for name in FIELDS:
             assert np.array_equal(getattr(before, name), getattr(after, name))
 
 
-def counted(mechanism: Mechanism, runs: int, threads: int = 1, words: np.ndarray = WORDS) -> WordCounts:
-    return WordCounts.join(list(ThreadedCounter(lambda: mechanism, threads)(words, runs)))
+def counted(mechanism: Mechanism, runs: int, words: np.ndarray = WORDS) -> WordCounts:
+    return WordCounts.join(list(count_words(lambda: mechanism, words, runs)))
 
 
 def test_counts_any_blocks_and_threads_those_of_the_draws(monkeypatch: pytest.MonkeyPatch):
@@ -97,8 +99,9 @@ def test_counts_any_blocks_and_threads_those_of_the_draws(monkeypatch: pytest.Mo
     assert whole.counts.sum() == SIZE * 70
     assert [whole.words.tolist(), whole.counts.min()] == [WORDS.tolist(), 1]
     monkeypatch.setattr("wordveil.measures.calibration.statistics.DRAWS_OF_BLOCK", 200)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
     assert len(split_words(WORDS, 70)) == 30
-    for other in (counted(mechanism, 70, 3), counted(mechanism, 70, 1, WORDS[::-1].copy())):
+    for other in (counted(mechanism, 70), counted(mechanism, 70, WORDS[::-1].copy())):
         for name in ("words", "offsets", "ids", "counts"):
             assert np.array_equal(getattr(whole, name), getattr(other, name))
 
