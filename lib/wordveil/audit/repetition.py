@@ -23,7 +23,7 @@ from scipy.stats import hypergeom
 
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.keys import ReleaseKeys
-from wordveil.measures.token_draws import as_records
+from wordveil.measures.token_draws import draw_tokens
 from wordveil.mechanisms.base import Mechanism
 
 Outputs = NDArray[np.integer]
@@ -111,15 +111,10 @@ def _draw_series(
     possible = [lag for lag in lags if lag + COMPARED <= mechanism.max_tokens]
     longest = max(possible, default=0) + COMPARED
     name = b"repetition %d %d" % (seed, word)
-    drawn = _draw(mechanism, keys, np.full(longest, word), name)
+    drawn = draw_tokens(mechanism, np.full(longest, word, np.int32), name, keys)
     for lag in possible:
         yield f"positions {lag:,} apart", *split_lag(drawn, lag)
     first = drawn[:COMPARED]
-    yield "two records", first, _draw(mechanism, keys, np.full(COMPARED, word), name + b" other")
-    version = _draw(mechanism, keys, np.append(np.full(longest - 1, word), other), name)
+    yield "two records", first, draw_tokens(mechanism, np.full(COMPARED, word, np.int32), name + b" other", keys)
+    version = draw_tokens(mechanism, np.append(np.full(longest - 1, word), other).astype(np.int32), name, keys)
     yield "two versions of a record that differ in their last word", first[:-1], version[: COMPARED - 1]
-
-
-def _draw(mechanism: Mechanism[Any], keys: ReleaseKeys, ids: Outputs, name: bytes) -> Outputs:
-    batch = as_records(ids.astype(np.int32), np.array([0, len(ids)]), [name], keys)
-    return mechanism.draw(batch, keys).ids

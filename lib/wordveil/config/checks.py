@@ -34,7 +34,7 @@ from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.relations import Relation, column_exposure, pseudonym_exposure
 from wordveil.records.paths import read_path
 from wordveil.records.schema import SYMBOLS
-from wordveil.release.budgets import STALE, find_budget_faults
+from wordveil.release.budgets import STALE, Budget, find_budget_faults
 from wordveil.release.rules import find_gate_faults, output_exposes
 from wordveil.text.choices import DrawnUnit, Length, OtherLanguage, Refused, Slots
 from wordveil.text.draft import DraftPolicy
@@ -121,6 +121,20 @@ def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
     yield from _corpus_faults(mechanism, sections)
     if sections.output and sections.output.shuffle:
         yield from _shuffle_faults(mechanism, sections, sections.output.shuffle)
+
+
+def find_form_exposures(
+    output: OutputSection, budget: Budget | None, policy: TextPolicy, source: Source
+) -> tuple[str, ...]:
+    """Find the exposures of an output by its form and by its budgets."""
+    return output_exposes(
+        output.order,
+        is_release=output.format == "delta",
+        budget=budget,
+        n_max=policy.n_max,
+        has_kept=bool(source.followed),
+        is_shuffled=output.shuffle is not None,
+    )
 
 
 def find_place_faults(setting: str, texts: str, places: Mapping[str, str | None]) -> Iterator[Fault]:
@@ -273,14 +287,7 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
             *(column_exposure(name) for name in source.keep),
             *(pseudonym_exposure(pseudonym.name) for pseudonym in source.pseudonyms),
         )
-        form = output_exposes(
-            output.order,
-            is_release=True,
-            budget=budget,
-            n_max=policy.n_max,
-            has_kept=bool(source.followed),
-            is_shuffled=output.shuffle is not None,
-        )
+        form = find_form_exposures(output, budget, policy, source)
         shown = (*policy.exposes, *source.shown, *form, *columns)
         yield from find_gate_faults(gate.exposes, lambda: gate.rules, policy.relation, shown)
 

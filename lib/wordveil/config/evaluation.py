@@ -86,22 +86,15 @@ def find_evaluation_faults(section: EvaluationSection, source: Columns, gate: Ga
         if (value := getattr(section, name)) is not None and fold_name(value) in roots:
             problem = "is the text column. Name a column that says something about the text, or remove it."
             yield Fault(f"evaluation.{name}", value, problem)
-    if "attackers" in section.model_fields_set and section.attackers and find_author(section, source) is None:
+    has_authors = bool(section.author or source.author)
+    if "attackers" in section.model_fields_set and section.attackers and not has_authors:
         problem = "needs authors to guess. Name their column in evaluation.author or input.author, or remove it."
         yield Fault("evaluation.attackers", ", ".join(section.attackers), problem)
-    if gate is not None and gate.attack_to_chance is not None:
-        yield from _gate_faults(section, source, gate.attack_to_chance)
-
-
-def _gate_faults(section: EvaluationSection, source: Columns, bound: float) -> Iterable[Fault]:
-    if find_author(section, source) is None:
+    if gate is None or (bound := gate.attack_to_chance) is None:
+        return
+    if not has_authors:
         problem = "measures who wrote a text. Name the authors' column in evaluation.author or input.author."
         yield Fault("gate.attack_to_chance", f"{bound:g}", problem)
     if not section.attackers:
         problem = f"needs attackers, and evaluation.attackers is empty. Allowed: {', '.join(AUTHOR_ATTACKS)}."
         yield Fault("gate.attack_to_chance", f"{bound:g}", problem)
-
-
-def find_author(section: EvaluationSection, source: Columns) -> str | None:
-    """Return the column of authors; None if there is none."""
-    return section.author or source.author

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from wordveil.artifacts.bundle import KEEP_ONLY, Recipe
-from wordveil.config.checks import Sections, find_contradictions, find_place_faults
+from wordveil.config.checks import Sections, find_contradictions, find_form_exposures, find_place_faults
 from wordveil.config.credential_checks import find_credential_faults
-from wordveil.config.evaluation import EvaluationSection, find_author
+from wordveil.config.evaluation import EvaluationSection
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, AnyMechanism, check_misnamed
 from wordveil.config.paths import Location
 from wordveil.config.schema import (
@@ -41,7 +41,7 @@ from wordveil.privacy.relations import Relation
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.release.budgets import PURE, Budget
-from wordveil.release.rules import GateRules, output_exposes
+from wordveil.release.rules import GateRules
 from wordveil.scores.methods import ENCODERS
 from wordveil.text.policy import TextPolicy
 
@@ -121,14 +121,7 @@ class Config(Section):
     @cached_property
     def form_shown(self) -> tuple[str, ...]:
         """Exposures of the output by its form and by its budgets."""
-        return output_exposes(
-            self.output.order,
-            is_release=self.output.format == "delta",
-            budget=self.budget,
-            n_max=self.policy.n_max,
-            has_kept=bool(self.source.followed),
-            is_shuffled=self.output.shuffle is not None,
-        )
+        return find_form_exposures(self.output, self.budget, self.policy, self.source)
 
     @cached_property
     def rules(self) -> GateRules:
@@ -152,7 +145,7 @@ class Config(Section):
     @property
     def author(self) -> str | None:
         """Column of authors whom attackers of an evaluation guess; None if there is none."""
-        return find_author(self.evaluation, self.source)
+        return self.evaluation.author or self.source.author
 
     @property
     def needs_delta(self) -> bool:

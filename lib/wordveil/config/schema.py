@@ -332,7 +332,7 @@ class KeySection(Section):
 
     file: LocalPath | None = None
     """The path of the key file, which only its owner may be able to read."""
-    env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    env: Variable | None = None
     """The name of the environment variable that holds the key."""
 
     def find_faults(self) -> Iterable[Fault]:

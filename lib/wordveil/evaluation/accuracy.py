@@ -10,8 +10,7 @@ has no others. The upper bound is the same task on the original texts, the lower
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -50,15 +49,8 @@ def measure_authorship(
     Returns the accuracy of each attacker, and its confusions, whose last column counts refusals. An attacker that may
     refuse (:class:`wordveil.evaluation.classifiers.RefusingClassifier`) is made to answer for the accuracy; two more
     figures are the share of snippets that it answers for and the precision of these answers. Raises :class:`ValueError`
-    if lengths or names differ, fewer than two authors have known text, or no snippet has a known author.
+    if fewer than two authors have known text, or no snippet has a known author.
     """
-    if known.names != snippets.names:
-        raise ValueError("Expected known texts and snippets with the same names.")
-    if len(released) != len(snippets) or len(redrawn) != len(known):
-        raise ValueError(
-            f"Expected {len(snippets)} released snippets and {len(known)} redrawn known texts, got {len(released)} "
-            f"and {len(redrawn)}."
-        )
     clean, adapted = attack.fit(known, seed), attack.fit(known.with_texts(redrawn), seed)
     runs = [(clean, released, subject, STATIC), (adapted, released, subject, ADAPTIVE)]
     if with_original:
@@ -66,55 +58,52 @@ def measure_authorship(
     scores: list[Score] = []
     confusions: list[Confusion] = []
     for fitted, texts, whose, variant in runs:
-        scoring = _Scoring(attack, whose, variant, snippets)
+        measurement = Measurement(whose, TASK, attack.name, Group.ATTACK, variant)
+        method = f"{attack.definition} It learns from {_LEARNT[variant]}."
         if isinstance(fitted, RefusingClassifier):
             votes = fitted.score(texts)
             answers = np.where(votes.shares > fitted.threshold, votes.labels, UNKNOWN)
-            scores += [scoring.score_accuracy(votes.labels), *scoring.score_answers(answers, fitted.threshold)]
+            guesses, answered = votes.labels, _score_answers(measurement, answers, snippets, fitted.threshold, method)
         else:
-            answers = fitted.predict(texts)
-            scores.append(scoring.score_accuracy(answers))
+            guesses, answered = (answers := fitted.predict(texts)), []
+        accuracy = measure_accuracy(guesses, snippets.labels)
+        definition = f"The share of snippets whose author is named. {method}"
+        scores += [_make_score(measurement, ACCURACY, definition, accuracy, accuracy.chance), *answered]
         counts = count_confusions(answers, snippets.labels, len(snippets.names))
         confusions.append(Confusion(whose, attack.name, variant, snippets.names, counts))
     return scores, confusions
 
 
-@dataclass(frozen=True)
-class _Scoring:
-    """Scorer of one attacker's answers for all snippets."""
+def _score_answers(
+    measurement: Measurement, answers: Int64, snippets: Documents, threshold: float, method: str
+) -> list[Score]:
+    """Return the share of snippets that the attacker answers for, and the share of right answers."""
+    chosen = f"snippets for which an author wins more than {threshold:.0%} of the rounds. {method}"
+    answered = np.where(answers == UNKNOWN, UNKNOWN, snippets.labels)
+    # Every answer counts as right here, so that the accuracy is the share of answers.
+    share = measure_accuracy(answered, snippets.labels)
+    precision = measure_accuracy(answers, answered) if (answered != UNKNOWN).any() else None
+    chance = precision.chance if precision else None
+    return [
+        _make_score(measurement, ANSWERED, f"The share of {chosen}", share, None),
+        _make_score(measurement, PRECISION, f"The share of right answers among the {chosen}", precision, chance),
+    ]
 
-    attack: TextClassifier
-    subject: str
-    variant: str
-    snippets: Documents
 
-    def score_accuracy(self, labels: Int64) -> Score:
-        accuracy = measure_accuracy(labels, self.snippets.labels)
-        return self._score(ACCURACY, "The share of snippets whose author is named.", accuracy, accuracy.chance)
-
-    def score_answers(self, answers: Int64, threshold: float) -> Iterator[Score]:
-        """Yield the share of snippets that the attacker answers for, and the share of right answers."""
-        chosen = f"snippets for which an author wins more than {threshold:.0%} of the rounds."
-        answered = np.where(answers == UNKNOWN, UNKNOWN, self.snippets.labels)
-        # Every answer counts as right here, so that the accuracy is the share of answers.
-        share = measure_accuracy(answered, self.snippets.labels)
-        yield self._score(ANSWERED, f"The share of {chosen}", share, None)
-        precision = measure_accuracy(answers, answered) if (answered != UNKNOWN).any() else None
-        definition = f"The share of right answers among the {chosen}"
-        yield self._score(PRECISION, definition, precision, precision.chance if precision else None)
-
-    def _score(self, figure: str, definition: str, accuracy: Accuracy | None, chance: float | None) -> Score:
-        return Measurement(self.subject, TASK, self.attack.name, Group.ATTACK, self.variant).make_score(
-            figure,
-            accuracy.value if accuracy else None,
-            (accuracy.low, accuracy.high) if accuracy else None,
-            accuracy.count if accuracy else 0,
-            f"{definition} {self.attack.definition} It learns from {_LEARNT[self.variant]}.",
-            chance=chance,
-            higher_is_better=False,
-            note="" if accuracy else "The attacker answers for no snippet.",
-            detectable=accuracy.detectable if accuracy and chance is not None else None,
-        )
+def _make_score(
+    measurement: Measurement, figure: str, definition: str, accuracy: Accuracy | None, chance: float | None
+) -> Score:
+    return measurement.make_score(
+        figure,
+        accuracy.value if accuracy else None,
+        (accuracy.low, accuracy.high) if accuracy else None,
+        accuracy.count if accuracy else 0,
+        definition,
+        chance=chance,
+        higher_is_better=False,
+        note="" if accuracy else "The attacker answers for no snippet.",
+        detectable=accuracy.detectable if accuracy and chance is not None else None,
+    )
 
 
 def count_confusions(answers: Int64, labels: Int64, names: int) -> tuple[tuple[int, ...], ...]:
@@ -134,10 +123,8 @@ def measure_task(
     """Train a classifier on one part of a data set and return its accuracy on the other.
 
     ``train``, ``test``: texts of different people or articles, with the same labels. Raises :class:`ValueError` if
-    these differ, fewer than two labels have training texts, or no test text has a label.
+    fewer than two labels have training texts, or no test text has a label.
     """
-    if train.names != test.names:
-        raise ValueError(f"Expected the same labels in both parts of {task}, got {train.names} and {test.names}.")
     guessed = classifier.fit(train, seed).predict(test.texts)
     return [make_task_score(classifier, guessed, test.labels, subject, task)]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -70,20 +70,10 @@ class LinearSvm(TextClassifier):
 
     def fit(self, known: Documents, seed: int) -> FittedModel:
         """Fit as :class:`TextClassifier` describes. Raises :class:`PlatformError` if scikit-learn is not installed."""
-        used = take_known(known)
         has_words = self.unit == Unit.WORDS
-        vectoriser = load_package("sklearn.feature_extraction.text").TfidfVectorizer(
-            analyzer="word" if has_words else "char",
-            token_pattern=r"\S+" if has_words else None,
-            ngram_range=self.lengths,
-            lowercase=True,
-            sublinear_tf=True,
-            dtype=np.float32,
-        )
         machine = load_package("sklearn.svm").LinearSVC(C=self.cost, random_state=seed % 2**32)
-        model = load_package("sklearn.pipeline").make_pipeline(vectoriser, machine)
-        prepare: Callable[[Sequence[str]], list[str]] = join_words if has_words else list
-        return FittedModel(prepare, model.fit(prepare(used.texts), used.labels))
+        analyzer, prepare = ("word", join_words) if has_words else ("char", list)
+        return _fit(known, machine, prepare, analyzer=analyzer, ngram_range=self.lengths, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -113,23 +103,23 @@ class LinearWords(TextClassifier):
 
     def fit(self, known: Documents, seed: int) -> FittedModel:
         """Fit as :class:`TextClassifier` describes. Raises :class:`PlatformError` if scikit-learn is not installed."""
-        text = load_package("sklearn.feature_extraction.text")
-        documents = take_known(known)
-        lines = join_words(documents.texts)
-        if not any(lines):
-            raise ValueError("Expected at least one text with a word to learn from.")
-        counter = text.TfidfVectorizer(
-            analyzer="word",
-            tokenizer=str.split,
-            token_pattern=None,
-            lowercase=False,
-            sublinear_tf=True,
-            ngram_range=(1, self.word_ngrams),
-            dtype=np.float64,
-        )
         if self.model == "svm":
             model = load_package("sklearn.svm").LinearSVC(C=self.cost, random_state=seed % 2**32)
         else:
             model = load_package("sklearn.linear_model").LogisticRegression(C=self.cost, max_iter=1_000)
-        pipeline = load_package("sklearn.pipeline").make_pipeline(counter, model)
-        return FittedModel(join_words, pipeline.fit(lines, documents.labels))
+        return _fit(known, model, join_words, analyzer="word", ngram_range=(1, self.word_ngrams), dtype=np.float64)
+
+
+def _fit(known: Documents, model: Any, prepare: Callable[[Sequence[str]], list[str]], **options: Any) -> FittedModel:
+    """Fit a model to the TF-IDF weights of texts. ``options``: of scikit-learn's vectoriser."""
+    used = take_known(known)
+    lines = prepare(used.texts)
+    if not any(lines):
+        raise ValueError("Expected at least one text with a word to learn from.")
+    # Without a pattern, as for characters, scikit-learn would cut words differently.
+    pattern = r"\S+" if options["analyzer"] == "word" else None
+    vectoriser = load_package("sklearn.feature_extraction.text").TfidfVectorizer(
+        sublinear_tf=True, token_pattern=pattern, **options
+    )
+    pipeline = load_package("sklearn.pipeline").make_pipeline(vectoriser, model)
+    return FittedModel(prepare, pipeline.fit(lines, used.labels))

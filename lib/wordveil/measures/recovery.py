@@ -37,7 +37,7 @@ from wordveil.measures.token_draws import draw_tokens
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery, round_figure
-from wordveil.scores.counts import bound_above, bound_below
+from wordveil.scores.counts import find_share_interval
 
 _UNIT = 2.0**32
 # The logarithm that stands for that of 0: less than any sum of logarithms of 64 probabilities of at least 2^-128.
@@ -244,7 +244,6 @@ def _weigh_word(word: int, prior: int, logs: Int64, indices: Int32, marks: Int64
 
 DRAWS = (1, 2, 5, 20)
 """Numbers of draws of one word that the attacker sees."""
-CONFIDENCE = 0.95
 _KEY = MasterKey(sha256(b"wordveil: draws of public words, to measure what an attacker recovers").digest())
 _CHUNK = 50_000
 
@@ -356,18 +355,12 @@ def _summarise(trial: _Trial, guesses: Guesses, *, known: bool) -> PriorRecovery
     after, lower = [], without_draws
     right = (guesses.words == trial.words[:, None]).sum(axis=0).tolist()
     for draws, hits in zip(DRAWS, right, strict=True):
-        low, high = find_interval(hits, len(trial.words))
+        low, high = find_share_interval(hits, len(trial.words))
         if known and draws == 1:
             low = high = min(float(guesses.joint.sum()), 1.0)
         lower = max(lower, low)
         after.append(Recovered(draws, round_figure(lower), round_figure(max(lower, high)) if known else None))
     return PriorRecovery(round_figure(without_draws), tuple(after))
-
-
-def find_interval(hits: int, words: int) -> tuple[float, float]:
-    """Compute the 95% interval of Clopper and Pearson for the probability of a hit, from ``hits`` of ``words``."""
-    tail = (1 - CONFIDENCE) / 2
-    return float(bound_below(hits, words, tail)), float(bound_above(hits, words, tail))
 
 
 def _draw_trials(mechanism: Mechanism[Any], priors: Sequence[Float64], words: int) -> list[_Trial]:

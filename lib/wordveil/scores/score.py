@@ -167,11 +167,7 @@ class Measurement:
         """Make one figure. ``interval``: None if it is exact or was not measured."""
         low, high = interval or (None, None)
         return Score(
-            subject=self.subject,
-            group=self.group,
-            task=self.task,
-            method=self.method,
-            variant=self.variant,
+            **vars(self),
             figure=figure,
             value=value,
             low=low,

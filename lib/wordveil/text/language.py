@@ -119,8 +119,11 @@ def find_language_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     if policy.other_language == OtherLanguage.MASK and policy.unknown != UnknownWords.MASK:
         problem = f"mask hides all words as unknown ones, which contradicts unknown: {policy.unknown}. Use quarantine."
         yield "other_language", problem
-    if policy.max_unknown_share is not None:
-        yield from _share_faults(policy)
+    if (share := policy.max_unknown_share) is not None and not 0 <= share < 1:
+        yield "max_unknown_share", "is a share of a record's words: at least 0, and below 1."
+    if share is not None and policy.unknown == UnknownWords.QUARANTINE:
+        problem = "has no meaning with unknown: quarantine, which refuses a record for one unknown word. Remove it."
+        yield "max_unknown_share", problem
 
 
 def find_missing_packages(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
@@ -129,15 +132,6 @@ def find_missing_packages(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
         if missing := [name for name in packages.names if find_version(name) is None]:
             problem = f"{getattr(policy, setting)} needs {' and '.join(missing)}, which Python does not have here."
             yield setting, f"{problem} Run `pip install 'wordveil[{packages.extra}]'` on every machine."
-
-
-def _share_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
-    share = policy.max_unknown_share
-    if share is None or not 0 <= share < 1:
-        yield "max_unknown_share", "is a share of a record's words: at least 0, and below 1."
-    if policy.unknown == UnknownWords.QUARANTINE:
-        problem = "has no meaning with unknown: quarantine, which refuses a record for one unknown word. Remove it."
-        yield "max_unknown_share", problem
 
 
 @lru_cache(maxsize=1)

@@ -236,6 +236,13 @@ class TextPolicy(DraftPolicy):
         return hashlib.sha256(content.encode()).hexdigest()
 
 
+_READABLE: Mapping[str, object] = {
+    "case": Case.RESTORE,
+    "punctuation": Punctuation.KEEP,
+    "controls": Controls.DROP,
+    "types": readable_actions(),
+    "names": Names.GAZETTEER,
+}
 PROFILES: Mapping[str, Mapping[str, object]] = {
     # Covers every string: nothing is copied, unknown words are covered, the length is hidden by n_max (required).
     Profile.STRICT: {"length": Length.PAD, "types": masked_actions()},
@@ -243,23 +250,9 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
     Profile.PASSAGES: {"unit": DrawnUnit.TEXT, "length": Length.PAD, "n_max": 1, "types": masked_actions()},
     # Keeps punctuation, case, stop-words and length, but no character that cannot be seen. The bound holds for texts of
     # the same skeleton only.
-    Profile.READABLE: {
-        "case": Case.RESTORE,
-        "punctuation": Punctuation.KEEP,
-        "controls": Controls.DROP,
-        "stop_words": StopWords.KEEP,
-        "types": readable_actions(),
-        "names": Names.GAZETTEER,
-    },
+    Profile.READABLE: {**_READABLE, "stop_words": StopWords.KEEP},
     # Like that, with phrases common in public text instead of stop-words. An n-gram model is required.
-    Profile.CARRIER_PHRASES: {
-        "case": Case.RESTORE,
-        "punctuation": Punctuation.KEEP,
-        "controls": Controls.DROP,
-        "slots": Slots.CARRIER_PHRASES,
-        "types": readable_actions(),
-        "names": Names.GAZETTEER,
-    },
+    Profile.CARRIER_PHRASES: {**_READABLE, "slots": Slots.CARRIER_PHRASES},
 }
 """Shipped profiles, as settings that differ from the defaults of :class:`TextPolicy`."""
 

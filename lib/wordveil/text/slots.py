@@ -54,15 +54,6 @@ class Trie(NamedTuple):
     first: Int64
 
 
-class KeepRule(NamedTuple):
-    """Rule by which a word is kept; see the module. ``start_count``: the least count of a word without context."""
-
-    max_n: int
-    min_count: int
-    threshold: float
-    start_count: float
-
-
 @dataclass(frozen=True)
 class NgramModel:
     """Model of n-gram counts as a trie.
@@ -91,8 +82,9 @@ class NgramModel:
         """
         kept = np.zeros(len(words), np.bool_)
         numbers = self.index.numbers(words)
-        rule = KeepRule(self.settings.max_n, self.settings.min_count, threshold, start_threshold * self.total)
-        keep_phrases(numbers, offsets, Trie(self.words, self.counts, self.first), rule, kept)
+        trie, settings = Trie(self.words, self.counts, self.first), self.settings
+        start_count = start_threshold * self.total
+        keep_phrases(numbers, offsets, trie, settings.max_n, settings.min_count, threshold, start_count, kept)
         return kept
 
 
@@ -140,10 +132,18 @@ def find_parents(grams: Int32, length: int, words: Int32, first: Int64, out: Int
 
 
 @compiled
-def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: KeepRule, kept: Bool) -> None:
-    """Decide which words are kept; see the module."""
+def keep_phrases(
+    numbers: Int32,
+    offsets: Int64,
+    trie: Trie,
+    max_n: int,
+    min_count: int,
+    threshold: float,
+    start_count: float,
+    kept: Bool,
+) -> None:
+    """Decide which words are kept; see the module. ``start_count``: the least count of a word without context."""
     words, counts, first = trie
-    max_n, min_count, threshold, start_count = rule
     ends = np.full(max_n, -1, np.int64)  # at k, the node of the last k words kept
     for record in range(len(offsets) - 1):
         run = 1  # words kept since the last hidden one, as far as they count

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from support.classifier_checks import ATTACK_CHECKS, TASK_CHECKS, words_of
-from support.made_texts import TOPICS, load_sentences, make_topic_texts
+from support.made_texts import TOPICS, load_sentences
 from wordveil.errors import PlatformError
-from wordveil.evaluation.accuracy import measure_task
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.linear import LinearSvm, LinearWords, Unit
 from wordveil.scores.documents import Documents
@@ -84,9 +83,3 @@ def test_a_task_keeps_to_what_all_do(check: Callable[[TextClassifier], None], na
 def test_texts_without_words_teach_nothing():
     with pytest.raises(ValueError, match="Expected at least one text with a word"):
         LinearWords().fit(Documents(["", "-"], np.array([0, 1]), TOPICS), 0)
-
-
-def test_both_parts_must_have_the_same_labels():
-    other = Documents.of(["a"], ["fish"])
-    with pytest.raises(ValueError, match="Expected the same labels in both parts of made"):
-        measure_task(LinearWords(), make_topic_texts(20, 1), other, "original", "made", 0)

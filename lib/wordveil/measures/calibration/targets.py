@@ -19,11 +19,12 @@ from wordveil.geometry.euclidean import round_down, round_up
 from wordveil.measures.calibration.figures import FoundEpsilon
 from wordveil.measures.calibration.meaning import BuiltSubject, Subject
 from wordveil.measures.calibration.statistics import count_block, measure_counts, split_words
-from wordveil.measures.recovery import draw_publicly, find_interval, find_recovered, require_law
+from wordveil.measures.recovery import draw_publicly, find_recovered, require_law
 from wordveil.measures.search import FINE, FigureCache, Matched, find_built, find_epsilon, next_up
 from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.recovery import round_figure
+from wordveil.scores.counts import find_share_interval
 
 SHARE_KEPT, PURE_EPSILON, BAYES_RECOVERY, WORST_N_W = "share_kept", "pure_epsilon", "bayes_recovery", "worst_n_w"
 DRAWS = 20_000
@@ -50,7 +51,7 @@ class Reading:
     @classmethod
     def of_hits(cls, hits: int, draws: int) -> Reading:
         """Make from a counted share."""
-        return cls(hits / draws, *find_interval(hits, draws))
+        return cls(hits / draws, *find_share_interval(hits, draws))
 
     @property
     def is_exact(self) -> bool:

@@ -32,14 +32,14 @@ no combining marks nor become one (U+2ADC alone does): no rule distinguishes wha
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordveil.arrays import Bool, Int8, Int32, Int64
+from wordveil.arrays import Bool, Int8, Int64
 from wordveil.embeddings.vocabulary import view_strings
 from wordveil.text.choices import Case
 from wordveil.text.offsets import keep_offsets
@@ -51,7 +51,6 @@ from wordveil.text.types.classes import (
     NAME_TYPES,
     SHOWN_ACTIONS,
     TYPES,
-    TypeAction,
     TypeSpans,
     list_classes,
     newest_version,
@@ -110,7 +109,6 @@ class ShownTokens:
     forms: Forms | None = None
 
 
-@dataclass(frozen=True)
 class TypeFinder:
     """Finder of the typed tokens of the classes that a policy distinguishes.
 
@@ -118,31 +116,20 @@ class TypeFinder:
     given.
     """
 
-    policy: TextPolicy
-    lists: PublicLists | None
-    words: pa.StringArray
-    _recogniser: Recogniser = field(init=False)
-    _actions: dict[str, TypeAction] = field(init=False)
-    _matches: Int32 | None = field(init=False)
-    _shown: Bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        if self.policy.draws_types and self.lists is None:
+    def __init__(self, policy: TextPolicy, lists: PublicLists | None, words: pa.StringArray) -> None:
+        if policy.draws_types and lists is None:
             raise ValueError("the policy draws from public lists, and none are given.")
-        actions = self.policy.type_actions
-        object.__setattr__(self, "_actions", actions)
-        found = [kind for kind in actions if kind not in NAME_TYPES]
-        object.__setattr__(self, "_recogniser", Recogniser(found, self.policy.types_version))
-        lists = None if set(NAME_TYPES).isdisjoint(actions) else self.lists
-        object.__setattr__(self, "_matches", None if lists is None else lists.names.match(self.words))
+        self._policy, self._actions = policy, policy.type_actions
+        self._recogniser = Recogniser(self._actions.keys() - NAME_TYPES, policy.types_version)
+        self._lists = None if set(NAME_TYPES).isdisjoint(self._actions) else lists
+        self._matches = None if self._lists is None else self._lists.names.match(words)
         # By the indices of classes; the last, -1, is a word.
-        shown = np.array([*(actions.get(kind) in SHOWN_ACTIONS for kind in TYPES), False])
-        object.__setattr__(self, "_shown", shown)
+        self._shown = np.array([*(self._actions.get(kind) in SHOWN_ACTIONS for kind in TYPES), False])
 
     @property
     def shows(self) -> bool:
         """True if the class of some tokens shows."""
-        return not set(self._actions.values()).isdisjoint(SHOWN_ACTIONS)
+        return bool(self._shown.any())
 
     @classmethod
     def of(cls, policy: TextPolicy, lists: PublicLists | None, words: pa.StringArray) -> Self | None:
@@ -158,10 +145,9 @@ class TypeFinder:
 
         ``scanned``: texts cut with the spans of :meth:`find`.
         """
-        if self._matches is None:
+        if self._lists is None or self._matches is None:
             return scanned.kinds
-        assert self.lists is not None
-        kinds = find_names(scanned, self.lists, self._matches)
+        kinds = find_names(scanned, self._lists, self._matches)
         if unwanted := [TYPES.index(kind) for kind in NAME_TYPES if kind not in self._actions]:
             kinds[np.isin(kinds, unwanted)] = A_WORD
         return kinds
@@ -173,11 +159,11 @@ class TypeFinder:
     def show(self, scanned: Scanned, kinds: Int8, shown: Bool) -> ShownTokens:
         """Collect the tokens that are ``shown``, bool ``(tokens,)``. ``kinds``: from :meth:`tell_apart`."""
         kinds, originals, bounds = kinds[shown], scanned.cut(shown), keep_offsets(shown, scanned.offsets)
-        if self.policy.case == Case.LOWER:
+        if self._policy.case == Case.LOWER:
             originals = pc.if_else(_are_names(kinds), pc.utf8_lower(originals), originals)  # their case does not show
         shapes = find_shapes(kinds, self._actions, originals)
         pattern = forms = None
-        if self.policy.draws_once:
+        if self._policy.draws_once:
             forms = Forms.of(_identify(kinds, shapes, originals))
             pattern = Pattern.of_codes(forms.codes, bounds)
         return ShownTokens(kinds, shapes, bounds, pattern, forms)
