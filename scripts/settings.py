@@ -172,9 +172,11 @@ def docstrings(model: type[BaseModel]) -> Meanings:
     """
     found: dict[str, str] = {}
     for kind in reversed(model.__mro__):
-        if kind is BaseModel or not is_model(kind) or kind in MECHANISM_SECTIONS.values():
+        try:
+            source = inspect.getsource(kind) if is_model(kind) and kind is not BaseModel else ""
+        except OSError:  # made of a settings class
             continue
-        body = getattr(ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0], "body", [])
+        body = [inner for outer in ast.parse(textwrap.dedent(source)).body for inner in getattr(outer, "body", [])]
         for field, text in pairwise(body):
             match field, text:
                 case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(said))):

@@ -125,7 +125,7 @@ def _load_embedding(
 ) -> Embedding:
     """Read the embedding, or train it, and confine it to the words of the list ``keep_only``, if any."""
     if section.embedding_format == HYPERNYMS:
-        loaded = train_or_load(Path(section.embedding), section.training.settings, store / _TRAINED, work, read)
+        loaded = train_or_load(Path(section.embedding), section.training_settings, store / _TRAINED, work, read)
     else:
         loaded = embeddings.load(section.embedding, section.embedding_format, work.progress)
     return confine_embedding(loaded, keep_only) if keep_only else loaded

@@ -185,7 +185,7 @@ def _read_hierarchy(section: MechanismSection, subject: Subject) -> WordHierarch
     words = subject.embedding.words
     if section.embedding_format == HYPERNYMS:
         pairs = fetch("mechanism.embedding", section.embedding)
-        found = WordHierarchy.of(words, read_pairs(Path(pairs), section.training.settings))
+        found = WordHierarchy.of(words, read_pairs(Path(pairs), section.training_settings))
     else:
         found = WordHierarchy.shipped(words)
     return found if found.known.any() else None

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from wordveil.config.credential_checks import find_credential_faults
 from wordveil.config.load import make_fault
 from wordveil.config.paths import EmbeddingPath, LocalPath
-from wordveil.config.schema import FromValue, Name, Section
+from wordveil.config.schema import FromValue, Name, Section, fields_of, make_section
 from wordveil.config.yaml_file import read_yaml, set_key
 from wordveil.errors import ConfigError, Fault
 from wordveil.generators.shape import GeneratorShape
-from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings
+from wordveil.generators.training.settings import RewardSettings, Schedule, Share, TrainingSettings
 from wordveil.text import choices
 from wordveil.text.policy import TextPolicy
 from wordveil.text.types.classes import masked_actions
 
 FORMAT_VERSION = 1
-Count = Annotated[int, Field(ge=1, lt=2**31)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 Size = Annotated[int, Field(ge=1, le=65_536)]
 
 
@@ -86,40 +82,13 @@ class ShapeSection(Section):
     """Layers of the generator."""
 
 
-class RewardSection(Section):
-    """The losses of ER-AE and their weights."""
-
-    reconstruction: Weight = 1.0
-    reward: Weight = 0.5
-    likeliest: Annotated[int, Field(ge=1, le=1000)] = 5
-    explored: Annotated[int, Field(ge=1, le=1000)] = 5
-    floor: Annotated[float, Field(gt=0, lt=1)] = 1e-5
-    ceiling: Annotated[float, Field(gt=0, le=1)] = 0.85
-    baseline: Literal["none", "mean"] = "none"
-
-
-class GeneratorTrainingSection(Section):
-    """Training of the weights, with when they are measured and saved, and when it ends."""
-
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.001
-    batch: Annotated[int, Field(ge=1, le=65_536)] = 128
-    clip_norm: Annotated[float, Field(gt=0, le=1e6)] = 5.0
-    word_dropout: Share = 0.0
-    corruption: Share = 0.0
-    precision: Literal["float32", "bfloat16"] = "float32"
-    chunk: Annotated[int, Field(ge=1, le=2**20)] = 1024
-    epochs: Count = 10
-    reconstruction_epochs: Annotated[int, Field(ge=0, lt=2**31)] = 5
-    steps: Count | None = None
-    minutes: Annotated[float, Field(gt=0, lt=1e6)] | None = None
-    validate_every: Count = 500
-    patience: Count = 3
-    checkpoint_every: Count = 500
-    report_every: Count = 20
-
-
-_STEP_SETTINGS = {field.name for field in fields(TrainingSettings)} - {"reward"}
+if TYPE_CHECKING:
+    RewardSection = GeneratorTrainingSection = Section
+else:
+    _DOC = "Training of the weights, with when they are measured and saved, and when it ends."
+    RewardSection = make_section("RewardSection", "The losses of ER-AE and their weights.", RewardSettings)
+    GeneratorTrainingSection = make_section("GeneratorTrainingSection", _DOC, TrainingSettings, Schedule)
+_STEP_SETTINGS = {*fields_of(TrainingSettings)}
 
 
 class GeneratorSection(Section):
@@ -221,14 +190,14 @@ def load_generator_config(file: Path, overrides: Sequence[str] = ()) -> Generato
 
 def find_generator_faults(section: GeneratorSection) -> Iterable[Fault]:
     """List settings that contradict each other."""
-    training, reward = section.training, section.reward
+    training, reward, schedule = section.settings, section.settings.reward, section.schedule
     if reward.floor >= reward.ceiling:
         yield Fault("generator.reward.floor", f"{reward.floor:g}", "should be below reward.ceiling. Lower it.")
     if training.word_dropout + training.corruption > 1:
         problem = "and training.corruption are more than 1 together. Lower one of them."
         yield Fault("generator.training.word_dropout", f"{training.word_dropout:g}", problem)
-    if reward.reward and training.reconstruction_epochs >= training.epochs:
+    if reward.reward and schedule.reconstruction_epochs >= schedule.epochs:
         problem = "leaves no epoch with the reward. Lower it, raise training.epochs, or set reward.reward: 0.0."
-        yield Fault("generator.training.reconstruction_epochs", str(training.reconstruction_epochs), problem)
+        yield Fault("generator.training.reconstruction_epochs", str(schedule.reconstruction_epochs), problem)
     if not Path(section.texts.path).exists():
         yield Fault("generator.texts.path", section.texts.path, "no such file or directory. Name an existing one.")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import (
     BeforeValidator,
@@ -35,7 +35,7 @@ from wordveil.config.paths import (
     PassagesPath,
     WrittenPath,
 )
-from wordveil.config.schema import Section
+from wordveil.config.schema import Section, fields_of, make_section
 from wordveil.embeddings.training.hypernyms import PoincareSettings
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.registry import MECHANISMS
@@ -56,24 +56,11 @@ _FILE_TYPES = {
 """The types of settings that name public files; :data:`Location` for others."""
 
 
-class EmbeddingTrainingSection(Section):
-    """Training of a Poincare embedding (:class:`wordveil.embeddings.training.hypernyms.PoincareSettings`)."""
-
-    trainer: Literal["gensim", "compiled"] = "gensim"
-    dimension: Annotated[int, Field(ge=2, le=1000)] = 10
-    epochs: Annotated[int, Field(ge=1, le=100_000)] = 50
-    negative: Annotated[int, Field(ge=1, le=1000)] = 10
-    burn_in: Annotated[int, Field(ge=0, le=100_000)] = 10
-    learning_rate: Annotated[float, Field(gt=0, le=100)] = 0.1
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
-    min_count: Annotated[int, Field(ge=1, lt=2**63)] = 1
-    min_links: Annotated[int, Field(ge=1, lt=2**31)] = 3
-    stop_words: Literal["drop", "keep"] = "drop"
-
-    @property
-    def settings(self) -> PoincareSettings:
-        """Settings of the training."""
-        return PoincareSettings(**self.model_dump())
+if TYPE_CHECKING:
+    EmbeddingTrainingSection = Section
+else:
+    _DOC = "Training of a Poincare embedding (:class:`wordveil.embeddings.training.hypernyms.PoincareSettings`)."
+    EmbeddingTrainingSection = make_section("EmbeddingTrainingSection", _DOC, PoincareSettings)
 
 
 class MechanismSection(Section):
@@ -130,6 +117,11 @@ class MechanismSection(Section):
         return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})
 
     @property
+    def training_settings(self) -> PoincareSettings:
+        """Settings of the embedding's training."""
+        return PoincareSettings(**self.training.model_dump())
+
+    @property
     def public_files(self) -> dict[str, str]:
         """Locations of the files that :mod:`wordveil.assembly.inputs` reads besides the embedding, by setting."""
         return {**({FREQUENCIES: self.frequencies} if self.frequencies else {}), **self.settings.files}
@@ -148,7 +140,7 @@ class MechanismSection(Section):
 
         Public files are not among them: a recipe has them by their content (:attr:`public_files`).
         """
-        training = self.training.settings.recipe if self.embedding_format == HYPERNYMS else {}
+        training = self.training_settings.recipe if self.embedding_format == HYPERNYMS else {}
         files = self.mechanism.settings_type.input_files
         return {**{name: value for name, value in self.settings.recipe().items() if name not in files}, **training}
 
@@ -160,21 +152,19 @@ class MechanismSection(Section):
 
 def _make_section(mechanism: type[Mechanism[Any]]) -> type[MechanismSection]:
     kind = mechanism.settings_type
-    hints = get_type_hints(kind, include_extras=True)
     own: dict[str, Any] = {
-        field.name: (_annotation(kind, field.name, hints), ... if field.default is MISSING else field.default)
-        for field in fields(kind)
+        name: (_annotation(kind, name, hint), value) for name, (hint, value) in fields_of(kind).items()
     }
     own["name"] = (Literal[mechanism.name], ...)
     return create_model(f"{mechanism.__name__}Section", __base__=MechanismSection, __doc__=kind.__doc__, **own)
 
 
-def _annotation(kind: type[MechanismSettings], name: str, hints: Mapping[str, Any]) -> Any:
+def _annotation(kind: type[MechanismSettings], name: str, hint: Any) -> Any:
     """Return the type of a setting in a configuration: files have a name, and a tuple is written as a list."""
     if name in kind.input_files:
         file_type = _FILE_TYPES.get(name, Location)
-        return file_type | None if type(None) in get_args(hints[name]) else file_type
-    return Annotated[hints[name], BeforeValidator(_tuple_of)] if _holds_tuple(hints[name]) else hints[name]
+        return file_type | None if type(None) in get_args(hint) else file_type
+    return Annotated[hint, BeforeValidator(_tuple_of)] if _holds_tuple(hint) else hint
 
 
 def _holds_tuple(hint: Any) -> bool:

@@ -9,11 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Strict, StringConstraints, Tag
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Strict,
+    StringConstraints,
+    Tag,
+    create_model,
+)
 from pydantic_core import PydanticCustomError
 
 from wordveil.config.paths import LocalPath, Location, WrittenLocation
@@ -74,6 +84,19 @@ class Section(BaseModel):
     def find_faults(self) -> Iterable[Fault]:
         """List contradictions inside the section, which a configuration is asked for once, when it is loaded."""
         return ()
+
+
+def fields_of(*kinds: Any) -> dict[str, tuple[Any, Any]]:
+    """List the fields of settings classes: types with their bounds, and defaults, ``...`` for none."""
+    hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind, include_extras=True).items()}
+    found = [field for kind in kinds for field in fields(kind) if field.default_factory is MISSING]
+    return {field.name: (hints[field.name], ... if field.default is MISSING else field.default) for field in found}
+
+
+def make_section(name: str, doc: str, *kinds: Any) -> Any:
+    """Make a section of settings classes, except for fields that are sections of their own."""
+    made: dict[str, Any] = {**fields_of(*kinds)}
+    return create_model(name, __base__=Section, __doc__=doc, **made)
 
 
 _SINGLE, _SEVERAL = "[one]", "[several]"

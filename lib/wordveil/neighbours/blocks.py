@@ -30,9 +30,6 @@ class TooManyEntriesError(ValueError):
     """Error for lists that would take more memory than allowed."""
 
 
-Compute = Callable[[Span], NeighbourLists]
-
-
 @dataclass(frozen=True)
 class ListTask:
     """Task of computing lists: all that a process needs for some of them, as for :class:`NeighbourSearch`."""

@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from annotated_types import Ge, Gt, Le, Lt
 
 from wordveil.arrays import Int64
 from wordveil.errors import EmbeddingError
@@ -57,16 +58,16 @@ class PoincareSettings:
         ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` keeps them.
     """
 
-    trainer: str = "gensim"
-    dimension: int = 10
-    epochs: int = 50
-    negative: int = 10
-    burn_in: int = 10
-    learning_rate: float = 0.1
-    seed: int = 1
-    min_count: int = 1
-    min_links: int = 3
-    stop_words: str = "drop"
+    trainer: Literal["gensim", "compiled"] = "gensim"
+    dimension: Annotated[int, Ge(2), Le(1000)] = 10
+    epochs: Annotated[int, Ge(1), Le(100_000)] = 50
+    negative: Annotated[int, Ge(1), Le(1000)] = 10
+    burn_in: Annotated[int, Ge(0), Le(100_000)] = 10
+    learning_rate: Annotated[float, Gt(0), Le(100)] = 0.1
+    seed: Annotated[int, Ge(0), Lt(2**32)] = 1
+    min_count: Annotated[int, Ge(1), Lt(2**63)] = 1
+    min_links: Annotated[int, Ge(1), Lt(2**31)] = 3
+    stop_words: Literal["drop", "keep"] = "drop"
 
     @property
     def recipe(self) -> dict[str, Any]:

@@ -1,15 +1,22 @@
-"""Settings of a generator's training, and the packages of the extra ``er-ae``, without which there is none."""
+"""Settings of a generator's training, and the packages of the extra ``er-ae``, without which there is none.
+
+The configuration makes sections of these classes: types with their bounds, and defaults.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt, Le, Lt
 
 from wordveil.errors import PlatformError
 
-Baseline = Literal["none", "mean"]
 Precision = Literal["float32", "bfloat16"]
+Count = Annotated[int, Ge(1), Lt(2**31)]
+Share = Annotated[float, Ge(0), Lt(1)]
+Weight = Annotated[float, Ge(0), Le(1000)]
 
 
 @dataclass(frozen=True)
@@ -32,13 +39,13 @@ class RewardSettings:
         what is subtracted from a reward: nothing, as in the paper, or the mean over the candidates of its position.
     """
 
-    reconstruction: float = 1.0
-    reward: float = 0.5
-    likeliest: int = 5
-    explored: int = 5
-    floor: float = 1e-5
-    ceiling: float = 0.85
-    baseline: Baseline = "none"
+    reconstruction: Weight = 1.0
+    reward: Weight = 0.5
+    likeliest: Annotated[int, Ge(1), Le(1000)] = 5
+    explored: Annotated[int, Ge(1), Le(1000)] = 5
+    floor: Annotated[float, Gt(0), Lt(1)] = 1e-5
+    ceiling: Annotated[float, Gt(0), Le(1)] = 0.85
+    baseline: Literal["none", "mean"] = "none"
 
 
 @dataclass(frozen=True)
@@ -67,14 +74,14 @@ class TrainingSettings:
         positions whose probabilities are held in memory at once. It changes sums in their last bits alone.
     """
 
-    seed: int = 0
-    learning_rate: float = 0.001
-    batch: int = 128
-    clip_norm: float = 5.0
-    word_dropout: float = 0.0
-    corruption: float = 0.0
+    seed: Annotated[int, Ge(0), Lt(2**32)] = 0
+    learning_rate: Annotated[float, Gt(0), Le(1)] = 0.001
+    batch: Annotated[int, Ge(1), Le(65_536)] = 128
+    clip_norm: Annotated[float, Gt(0), Le(1e6)] = 5.0
+    word_dropout: Share = 0.0
+    corruption: Share = 0.0
     precision: Precision = "float32"
-    chunk: int = 1024
+    chunk: Annotated[int, Ge(1), Le(2**20)] = 1024
     reward: RewardSettings = field(default_factory=RewardSettings)
 
 
@@ -102,14 +109,14 @@ class Schedule:
         steps between two rows of the metrics.
     """
 
-    epochs: int = 10
-    reconstruction_epochs: int = 5
-    steps: int | None = None
-    minutes: float | None = None
-    validate_every: int = 500
-    patience: int = 3
-    checkpoint_every: int = 500
-    report_every: int = 20
+    epochs: Count = 10
+    reconstruction_epochs: Annotated[int, Ge(0), Lt(2**31)] = 5
+    steps: Count | None = None
+    minutes: Annotated[float, Gt(0), Lt(1e6)] | None = None
+    validate_every: Count = 500
+    patience: Count = 3
+    checkpoint_every: Count = 500
+    report_every: Count = 20
 
 
 INSTALL = "Install them with: pip install 'wordveil[er-ae]'"

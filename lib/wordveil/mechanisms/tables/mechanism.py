@@ -27,7 +27,7 @@ from wordveil.mechanisms.tables.table import (
     build_table,
     certify,
     columns_of,
-    decode_row,
+    list_outputs,
     listed_probabilities,
     probabilities,
     scores_of,
@@ -75,25 +75,10 @@ def _decode_rows(
     more: Float64,
 ) -> None:
     """Fill ``shares`` and ``lengths``, and the entries if there are ``offsets``. The last three arrays are buffers."""
-    starts, _, table_ids, alias, alike, itself, own = table
     for row in range(len(shares)):
-        start, columns = starts[row], starts[row + 1] - starts[row]
-        decode_row(alias[start : start + columns], share[:columns])
-        left = np.uint64(0) - alike[row] - itself[row]
-        inside = np.float64(left) / _WHOLE if left > 0 or alike[row] > 0 or itself[row] > 0 else 1.0
-        count, mine = 0, np.float64(itself[row]) / _WHOLE
-        for j in range(columns):
-            beyond = inside * share[j]
-            if table_ids[start + j] == own[row] and mine > 0:
-                mine += beyond
-            elif beyond > 0:
-                listed[count], more[count] = table_ids[start + j], beyond
-                count += 1
-        if mine > 0:
-            listed[count], more[count] = own[row], mine
-            count += 1
-        shares[row] = np.float64(alike[row]) / _WHOLE
-        least = more[:count].min() if alike[row] == 0 and count == outputs else 0.0
+        count = list_outputs(table, row, share, listed, more)
+        shares[row] = np.float64(table.alike[row]) / _WHOLE
+        least = more[:count].min() if table.alike[row] == 0 and count == outputs else 0.0
         shares[row] += outputs * least
         length = 0
         for j in range(count):
