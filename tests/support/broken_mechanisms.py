@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from reference.metropolis import walk
 from support.audits import ALPHA, EPSILON, audit_mechanism, derive_keys
 from support.toys import build_mechanism, random_embedding, toy_embedding
-from wordveil.audit import repetition
 from wordveil.audit.findings import Finding
 from wordveil.audit.repetition import audit_repetition
 from wordveil.audit.two_phase import Naming, Sampler, WordPair, audit_pairs
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import Contexts, KeyedStream, derive_contexts, frame_records
 from wordveil.geometry.hyperbolic import ball_distances
+from wordveil.measures import token_draws
 from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 
@@ -297,7 +297,7 @@ def audit_contexts_without_text(seed: int, draws: int) -> list[Finding]:
     def as_records(ids: Any, offsets: Any, names: Any, keys: ReleaseKeys) -> TokenBatch:
         return TokenBatch(ids, offsets, derive_contexts(keys.context, b"", frame_records(names, [])))
 
-    with mock.patch.object(repetition, "as_records", as_records):
+    with mock.patch.object(token_draws, "as_records", as_records):
         return [audit_repetition(exponential_on_a_line(), derive_keys(seed), (3, 9), alpha=ALPHA, seed=seed, lags=[1])]
 
 

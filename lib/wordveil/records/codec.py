@@ -82,11 +82,6 @@ def draw_order(
     return np.lexsort((word, text))
 
 
-def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contexts, key: Secret) -> NDArray[np.int32]:
-    """Shuffle ``ids`` within each record into the order of :func:`draw_order`."""
-    return ids[draw_order(offsets, contexts, key)]
-
-
 @dataclass(frozen=True)
 class TokenLayout:
     """Layout of the tokens of several columns among those of their records.
@@ -165,12 +160,12 @@ class Texts:
     @property
     def words(self) -> NDArray[np.int64]:
         """Number of words of each record before the policy: int64 ``(records,)``."""
-        return _add([column.words for column in self.columns])
+        return np.asarray(sum(column.words for column in self.columns))
 
     @property
     def unknown(self) -> NDArray[np.int64]:
         """Number of words of each record outside the vocabulary: int64 ``(records,)``."""
-        return _add([column.unknown for column in self.columns])
+        return np.asarray(sum(column.unknown for column in self.columns))
 
     @property
     def refused(self) -> NDArray[np.object_]:
@@ -179,11 +174,6 @@ class Texts:
         for column in self.columns[1:]:
             refused = np.where(refused == None, column.refused, refused)  # noqa: E711 - elementwise
         return refused
-
-
-def _add(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    total: NDArray[np.int64] = np.sum(counts, axis=0, dtype=np.int64)
-    return total
 
 
 @dataclass(frozen=True)
@@ -397,7 +387,11 @@ def write_words(
         order = draw_order(batch.offsets, batch.contexts, keys.shuffle, bounds)
         replaced, drawn = replaced[order], replace(drawn, ids=drawn.ids[order])
         pattern = pattern and pattern.reorder(order)
-    rendered = mechanism.render(drawn if bounds is None else _by_text(drawn, bounds))
+    by_text = drawn
+    if bounds is not None:  # so that the output of one column does not depend on another
+        texts = (len(bounds) - 1) // max(len(drawn), 1)
+        by_text = TokenBatch(drawn.ids, bounds, np.repeat(drawn.contexts, texts, axis=0))
+    rendered = mechanism.render(by_text)
     written = draws = replace(rendered, offsets=batch.offsets, contexts=batch.contexts)
     if pattern is not None:
         draws = replace(written, ids=pattern.choose(written.ids), offsets=pattern.distinct_offsets)
@@ -422,9 +416,3 @@ def draw_shown(
     if shown.pattern is not None:
         words = words[shown.pattern.spread(np.arange(len(words), dtype=np.int32))]
     return draw_values(shown.kinds, policy.type_actions, shown.shapes, words, lists)
-
-
-def _by_text(batch: TokenBatch, bounds: NDArray[np.int64]) -> TokenBatch:
-    """Split the tokens of records into texts, so that the output of one column does not depend on another."""
-    texts = (len(bounds) - 1) // max(len(batch), 1)
-    return TokenBatch(batch.ids, bounds, np.repeat(batch.contexts, texts, axis=0))

@@ -49,7 +49,6 @@ from wordveil.records.schema import (
     UNDECODABLE,
     split_reasons,
 )
-from wordveil.text.codec import Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
@@ -354,29 +353,21 @@ def _spread(accepted: NDArray[np.intp], rows: int) -> pa.Array:
 
 
 def _read_messages(batch: pa.RecordBatch, accepted: NDArray[np.intp], texts: Texts) -> list[bytes]:
-    """Collect what the context and the tag of each accepted record cover: its id, and :func:`_content`."""
-    return frame_records(encode_values(batch.column(0).take(pa.array(accepted))), _content(texts))
+    """Collect what the context and the tag of each accepted record cover: its id, and all that its output depends on.
 
-
-def _content(texts: Texts) -> list[Payload]:
-    """Collect all of each record that its output depends on, by column and, of several, the words that they share."""
-    content = [part for column in texts.columns for part in _column_content(column)]
+    These are by column the hidden words' ids, what the policy copies with the classes that it shows, and the positions
+    of equal words or tokens; and of several columns the words that they share. If two versions of a record that differ
+    in a comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed.
+    Unknown words share an id, so versions of which only one repeats an unknown word have the same ids.
+    """
+    content: list[Payload] = []
+    for column in texts.columns:
+        content += [id_payload(column.ids, column.offsets), *column.shown_content]
     if len(texts.columns) > 1 and texts.pattern is not None:
         content.append(texts.pattern.payload)
     if len(texts.columns) > 1 and texts.shown is not None and texts.shown.tokens.pattern is not None:
         content.append(texts.shown.tokens.pattern.payload)
-    return content
-
-
-def _column_content(encoded: Encoded) -> list[Payload]:
-    """Collect all of each text that its output depends on.
-
-    These are the hidden words' ids, what the policy copies with the classes that it shows, and the positions of equal
-    words or tokens. Content tag and context of the noise cover all of it. If two versions of a record that differ in a
-    comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed. Unknown
-    words share an id, so versions of which only one repeats an unknown word have the same ids.
-    """
-    return [id_payload(encoded.ids, encoded.offsets), *encoded.shown_content]
+    return frame_records(encode_values(batch.column(0).take(pa.array(accepted))), content)
 
 
 def find_refusals(ids: pa.Array, texts: Sequence[pa.Array], max_bytes: int) -> pa.StringArray:

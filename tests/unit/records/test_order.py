@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from support.toys import ragged, unravel
 from wordveil.crypto.keys import Secret
-from wordveil.records.codec import sample, shuffle
+from wordveil.records.codec import draw_order, sample
 
 KEY = Secret(bytes(range(10, 42)))
 OTHER_KEY = Secret(bytes(range(11, 43)))
@@ -20,6 +20,10 @@ UNKNOWN = 99
 
 def contexts(count, seed=1):
     return np.random.default_rng(seed).integers(0, 256, (count, 12), np.uint8)
+
+
+def shuffle(ids, offsets, rows, key):
+    return ids[draw_order(offsets, rows, key)]
 
 
 def fits(counts, weights=None):

@@ -22,14 +22,13 @@ from wordveil.audit.canaries.documents import DocumentPlan
 from wordveil.audit.canaries.tables import CanaryOutput, Inputs
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.keys import MasterKey
-from wordveil.crypto.streams import id_payload
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.tables.exponential import Exponential
 from wordveil.records import codec, sanitiser
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
 from wordveil.records.schema import REASON_COLUMN, STATISTICS
-from wordveil.text.codec import Codec
+from wordveil.text.codec import Codec, Encoded
 from wordveil.text.draft import DraftPolicy
 from wordveil.text.policy import TextPolicy, with_profile
 
@@ -160,7 +159,7 @@ def test_several_columns(audit: Callable[..., list[Finding]]):
 
 def test_noise_of_what_is_hidden_alone(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
     """Versions that differ in a comma or a capital would share it."""
-    monkeypatch.setattr(sanitiser, "_column_content", lambda encoded: [id_payload(encoded.ids, encoded.offsets)])
+    monkeypatch.setattr(Encoded, "shown_content", ())
     assert list_refuted(audit(POLICIES["readable"], "punctuation", "case")) == {"canary:noise"}
 
 
