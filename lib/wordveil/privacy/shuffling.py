@@ -38,8 +38,7 @@ def bound_epsilon(local_epsilon: float, rows: int, delta: float, symbols: int | 
     ``rows``: number of rows that are shuffled together, all drawn by one randomiser of pure loss ``local_epsilon``.
     ``symbols``: the randomiser is randomised response over so many symbols; None for any randomiser.
     """
-    _check(local_epsilon, rows, symbols)
-    _check_delta(delta)
+    _check(local_epsilon, rows, symbols, delta=delta)
     known = closed_form(local_epsilon, rows, delta)
     highest = local_epsilon if known is None else min(known, local_epsilon)
     blanket = _make_blanket(local_epsilon, rows, symbols)
@@ -59,8 +58,7 @@ def bound_epsilon(local_epsilon: float, rows: int, delta: float, symbols: int | 
 
 def bound_delta(local_epsilon: float, rows: int, epsilon: float, symbols: int | None = None) -> float:
     """Return the certified delta of a shuffled table at ``epsilon``; arguments as of :func:`bound_epsilon`."""
-    _check(local_epsilon, rows, symbols)
-    _check_epsilon("epsilon", epsilon)
+    _check(local_epsilon, rows, symbols, epsilon=epsilon)
     if epsilon >= local_epsilon:
         return 0.0
     blanket = _make_blanket(local_epsilon, rows, symbols)
@@ -69,8 +67,7 @@ def bound_delta(local_epsilon: float, rows: int, epsilon: float, symbols: int | 
 
 def closed_form(local_epsilon: float, rows: int, delta: float) -> float | None:
     """Return Theorem 3.1 of Feldman, McMillan, Talwar (FOCS 2021); None where its condition fails."""
-    _check(local_epsilon, rows, None)
-    _check_delta(delta)
+    _check(local_epsilon, rows, delta=delta)
     if local_epsilon > math.log(rows / (16 * math.log(2 / delta))) - SLACK:
         return None
     grown = math.exp(local_epsilon)
@@ -211,28 +208,14 @@ def _make_nodes(count: int, odds: float, exponent: float) -> tuple[Float64, Floa
     return (first + nodes[used]).astype(np.float64), weights[used].astype(np.float64)
 
 
-def _check(local_epsilon: float, rows: int, symbols: int | None) -> None:
-    _check_epsilon("local_epsilon", local_epsilon)
-    _check_count("rows", rows, 1)
-    if symbols is not None:
-        _check_count("symbols", symbols, 2)
-
-
-def _check_epsilon(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"Expected {name} to be a finite number of at least 0, got {value}.")
-
-
-def _check_delta(delta: float) -> None:
+def _check(
+    local_epsilon: float, rows: int, symbols: int | None = None, *, epsilon: float = 0.0, delta: float = 0.5
+) -> None:
+    for name, value in (("local_epsilon", local_epsilon), ("epsilon", epsilon)):
+        if not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"Expected {name} to be a finite number of at least 0, got {value}.")
+    for name, count, lowest in (("rows", rows, 1), ("symbols", 2 if symbols is None else symbols, 2)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < lowest:
+            raise ValueError(f"Expected {name} to be a whole number of at least {lowest}, got {count}.")
     if not 0 < delta < 1:
         raise ValueError(f"Expected delta between 0 and 1, got {delta}.")
-
-
-def _check_share(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"Expected {name} from 0 to 1, got {value}.")
-
-
-def _check_count(name: str, value: int, lowest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
-        raise ValueError(f"Expected {name} to be a whole number of at least {lowest}, got {value}.")
