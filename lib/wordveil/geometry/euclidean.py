@@ -7,6 +7,8 @@ shape ``(n, count)``.
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+
 import numpy as np
 
 from wordveil.arrays import Float32, Float64
@@ -82,19 +84,9 @@ def _largest_distance(left: Float64, right: Float64) -> float:
 
 def round_up(value: float, digits: int) -> float:
     """Round to the smallest decimal of ``digits`` significant digits that is not below ``value`` (>= 0)."""
-    if value == 0:
-        return 0.0
-    rounded = float(f"{value:.{digits - 1}e}")
-    if rounded >= value:
-        return rounded
-    unit = 10.0 ** (np.floor(np.log10(value)) - digits + 1)
-    return float(f"{rounded + unit:.{digits - 1}e}")
+    return float(Context(digits, ROUND_CEILING).create_decimal(repr(float(value))))
 
 
 def round_down(value: float, digits: int) -> float:
     """Round to the largest decimal of ``digits`` significant digits that is not above ``value`` (> 0)."""
-    rounded = float(f"{value:.{digits - 1}e}")
-    if rounded <= value:
-        return rounded
-    unit = 10.0 ** (np.floor(np.log10(value)) - digits + 1)
-    return float(f"{rounded - unit:.{digits - 1}e}")
+    return float(Context(digits, ROUND_FLOOR).create_decimal(repr(float(value))))

@@ -24,6 +24,7 @@ from scipy.special import betaincc, gammainc, gammainccinv, gammaincinv
 from wordveil.arrays import Float64, Int64
 from wordveil.crypto.streams import DIGIT_BITS, Contexts, KeyedStream
 from wordveil.errors import BundleError
+from wordveil.geometry.euclidean import round_down
 
 MAX_DIGITS = 2**16 // DIGIT_BITS
 MAX_DELTA = 1e-12
@@ -182,8 +183,7 @@ def max_nats(uniforms: int) -> float:
 
 
 def _advice(largest: float, min_epsilon: float) -> str:
-    unit = 10.0 ** (math.floor(math.log10(largest)) - 4) if largest > 0 else 1.0
-    rounded = math.floor(largest * (1 - 1e-9) / unit) * unit
+    rounded = round_down(largest * (1 - 1e-9), 5)
     if rounded <= min_epsilon:
         return "No epsilon is possible here. Take mechanism.name: exponential."
     return f"The largest epsilon that is possible here is {rounded:.5g}."
