@@ -155,7 +155,7 @@ def train(graph: HypernymGraph, settings: PoincareSettings, source: str, work: B
     """Train points ``(len(graph.words), dimension)``: equal bit for bit for equal arguments.
 
     ``compiled`` is so on every machine, ``gensim`` on one machine with the same versions. Raises
-    :class:`EmbeddingError` if too few words are not hypernyms of some word, and for an unknown trainer.
+    :class:`EmbeddingError` if too few words are not hypernyms of some word.
     """
     size = len(graph.words)
     max_hypernyms = int(np.bincount(graph.edges[:, 0]).max())
@@ -167,13 +167,9 @@ def train(graph: HypernymGraph, settings: PoincareSettings, source: str, work: B
     work.progress(f"training {size:,} words on {len(graph.edges):,} pairs")
     if settings.trainer == "compiled":
         return _train_compiled(graph, settings, work)
-    if settings.trainer == "gensim":
-        model = make_model(graph, settings, source)
-        train_model(model, settings, work.steps)
-        return read_points(model, size)
-    raise EmbeddingError(
-        f"mechanism.training.trainer = {settings.trainer}: unknown trainer. Set it to gensim or compiled."
-    )
+    model = make_model(graph, settings, source)
+    train_model(model, settings, work.steps)
+    return read_points(model, size)
 
 
 def _train_compiled(graph: HypernymGraph, settings: PoincareSettings, work: BuildContext) -> Float64:
