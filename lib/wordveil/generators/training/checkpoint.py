@@ -94,12 +94,11 @@ def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> Checkpoint | Non
             f"{path}: training began with other settings: {', '.join(sorted(differing))}. Restore them to go on, or "
             "begin again with --fresh."
         )
-    parts = {kind: _part(arrays, f"{kind}/") for kind in ("parameters", "optimiser", "best")}
+    parts: dict[str, dict[str, NDArray[Any]]] = {"parameters": {}, "optimiser": {}, "best": {}}
+    for name, array in arrays.items():
+        kind, _, inner = name.partition("/")
+        parts.get(kind, {})[inner] = array
     return Checkpoint(progress, **parts, identity=known, sums=about["sums"], salt=about["salt"])
-
-
-def _part(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 METRICS = "metrics.jsonl"
