@@ -105,7 +105,7 @@ from wordveil.scores.documents import Documents
 from wordveil.scores.methods import AUTHOR_ATTACKS
 from wordveil.text.types.classes import TYPES, TypeAction
 from wordveil.text.types.lists import PublicLists
-from wordveil.text.types.surrogates import draw_values, set_size
+from wordveil.text.types.surrogates import draw_values
 from wordveil.cli.app import main
 
 config = parse_config({
@@ -122,7 +122,7 @@ assert config.policy.type_actions["ticket"] == TypeAction.SURROGATE
 lists, kinds = PublicLists.load("en"), np.array([TYPES.index("ticket")], np.int8)
 actions = {"ticket": TypeAction.SURROGATE}
 value = draw_values(kinds, actions, pa.array([""]), np.zeros((1, 4), np.uint64), lists)
-assert value.to_pylist()[0].startswith("#") and set_size("ticket", TypeAction.SURROGATE, "", lists) > 900
+assert value.to_pylist()[0].startswith("#")
 main(["hello"])
 """
 

@@ -14,7 +14,6 @@ more than one part in 30,000 (of ten letters: 4 * 26**10 / 2**64), or one in 10*
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -115,11 +114,6 @@ def _form_of(shape: str, *, month_first: bool) -> _Form:
     return _Form(tuple(parts), np.flatnonzero(fits))
 
 
-def count_days(shape: str, language: str) -> int:
-    """Count the dates of the range that a shape can have."""
-    return len(_form_of(shape, month_first=language == "en").days)
-
-
 def draw_dates(shape: str, words: UInt64, language: str) -> pa.StringArray:
     """Draw real dates in the form of ``shape``, uniformly among those of the range that have it: string array
     ``(tokens,)``.
@@ -174,11 +168,6 @@ def compile_shape(kind: str, shape: str) -> bytes:
     """
     usual = _of_account if shape_of(kind).form == Form.CODE else _of_number
     return {"phone": _of_phone, "card": _of_card, "time": _of_time}.get(kind, usual)(shape)
-
-
-def count_values(template: bytes) -> int:
-    """Count the values of a template."""
-    return math.prod(int(BASES[code]) for code in template if code < len(BASES))
 
 
 def fill_templates(templates: list[bytes], which: Int64, words: UInt64) -> pa.StringArray:
@@ -353,26 +342,6 @@ def draw_values(
     return map_groups(kinds, make)
 
 
-def set_size(kind: str, action: TypeAction, shape: str, lists: PublicLists) -> int:
-    """Count the values that a token of this class and shape may get.
-
-    An original that is one of them survives once in as many draws. ``shape`` counts for ``resample`` alone. Raises
-    :class:`ValueError` for an action that draws no value.
-    """
-    action, entry = _action_of(kind, {kind: action}), CLASSES[kind]
-    form = entry.shape.form if entry.shape else None
-    if action == TypeAction.TAG:
-        return 1
-    if entry.values and (action == TypeAction.SURROGATE or form == Form.NAME):
-        return _count(entry.values(lists))
-    if form == Form.MARKUP:
-        return 1
-    shape = _default(kind, lists) if action == TypeAction.SURROGATE else shape
-    if form == Form.DATE:
-        return count_days(shape, lists.language)
-    return _count(_addresses(shape)) if form == Form.ADDRESS else count_values(compile_shape(kind, shape))
-
-
 def _action_of(kind: str, actions: Mapping[str, TypeAction]) -> TypeAction:
     action = actions.get(kind)
     drawn = CLASSES[kind].allowed[2:]
@@ -416,10 +385,6 @@ def _join(parts: Parts, words: UInt64) -> pa.StringArray:
     column = iter(words.T)
     drawn = [part if isinstance(part, str) else _pick(part, next(column)) for part in parts]
     return pc.binary_join_element_wise(*drawn, "")
-
-
-def _count(parts: Parts) -> int:
-    return math.prod(len(part) for part in parts if not isinstance(part, str))
 
 
 def _pick(values: pa.StringArray | tuple[str, ...], words: UInt64) -> pa.StringArray:
