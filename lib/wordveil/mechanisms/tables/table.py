@@ -28,14 +28,21 @@ from wordveil.arrays import Float64, Int32, Int64, UInt64, freeze
 from wordveil.compiled import compiled, compiled_part
 
 
-class RowArrays(NamedTuple):
-    """Arrays of :class:`wordveil.mechanisms.tables.table.Rows`, as compiled code takes them."""
+class Rows(NamedTuple):
+    """Weights before they become whole numbers.
+
+    ``offsets``: int64 ``(rows + 1,)``. ``ids``: int32 ``(entries,)``, rising within a row, the row's own symbol
+    included if it is an output. ``scores``: float64 ``(entries,)``, from 0 to the row's ``cut``. ``cut``: float64
+    ``(rows,)``, at most :data:`MAX_SCORE`. ``own``: int32 ``(rows,)``, the row's symbol, or :data:`NOBODY` if that is
+    no output. ``outputs``: their number.
+    """
 
     offsets: Int64
     ids: Int32
     scores: Float64
     cut: Float64
     own: Int32
+    outputs: int
 
 
 class TableArrays(NamedTuple):
@@ -65,9 +72,9 @@ def count_bits(columns: int) -> int:
 
 
 @compiled
-def fill_rows(rows: RowArrays, outputs: int, table: TableArrays, beyond: Float64, weight: UInt64, work: Int64) -> None:
+def fill_rows(rows: Rows, table: TableArrays, beyond: Float64, weight: UInt64, work: Int64) -> None:
     """Fill the rows of ``table``. The last three arrays are buffers for the longest row."""
-    offsets, ids, scores, cut, own = rows
+    offsets, ids, scores, cut, own, outputs = rows
     starts, _, out_ids, alias, alike, itself, _ = table
     for row in range(len(cut)):
         first, last = offsets[row], offsets[row + 1]
@@ -211,9 +218,9 @@ def list_outputs(table: TableArrays, row: int, share: Float64, ids: Int32, more:
 
 
 @compiled
-def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float64, law: Float64) -> float:
+def largest_gap(rows: Rows, table: TableArrays, share: Float64, law: Float64) -> float:
     """Compute the gap of :func:`certify`. ``share`` and ``law`` are buffers for the longest row."""
-    offsets, ids, scores, cut, _ = rows
+    offsets, ids, scores, cut, _, outputs = rows
     starts, _, table_ids, alias, alike, itself, own = table
     largest = 0.0
     for row in range(len(cut)):
@@ -321,29 +328,6 @@ _FILLER = np.int32(2**31 - 1)
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Weights before they become whole numbers.
-
-    ``offsets``: int64 ``(rows + 1,)``. ``ids``: int32 ``(entries,)``, rising within a row, the row's own symbol
-    included if it is an output. ``scores``: float64 ``(entries,)``, from 0 to the row's ``cut``. ``cut``: float64
-    ``(rows,)``, at most :data:`MAX_SCORE`. ``own``: int32 ``(rows,)``, the row's symbol, or :data:`NOBODY` if that is
-    no output. ``outputs``: their number.
-    """
-
-    offsets: Int64
-    ids: Int32
-    scores: Float64
-    cut: Float64
-    own: Int32
-    outputs: int
-
-    @property
-    def compiled(self) -> RowArrays:
-        """Arrays as compiled code takes them."""
-        return RowArrays(self.offsets, self.ids, self.scores, self.cut, self.own)
-
-
-@dataclass(frozen=True)
 class AliasTable:
     """Arrays of a table, which workers map into memory.
 
@@ -413,7 +397,7 @@ def build_table(rows: Rows) -> AliasTable:
     longest = int(np.diff(starts).max())
     table = AliasTable(starts, ids, alias, alike, itself, np.maximum(rows.own, 0), np.array([rows.outputs]))
     room = np.empty(longest), np.empty(longest, np.uint64), np.empty((2, longest), np.int64)
-    fill_rows(rows.compiled, rows.outputs, table.writable, *room)
+    fill_rows(rows, table.writable, *room)
     return table
 
 
@@ -426,7 +410,7 @@ def certify(table: AliasTable, rows: Rows) -> float:
     # bound on every |ln(p / q)| enters twice. The compiled loop reads p from the finished whole numbers and not from
     # the weights that made them, so that no error of rounding or of arranging escapes it.
     longest = max(int(np.diff(table.starts).max()), int(np.diff(rows.offsets).max()))
-    gap = largest_gap(rows.compiled, rows.outputs, table.compiled, np.empty(longest), np.empty(longest))
+    gap = largest_gap(rows, table.compiled, np.empty(longest), np.empty(longest))
     # What the logarithms above err by, and the rank's 2^-64.
     return float(gap) + 1e-12 + rows.outputs * 2.0**-64
 
