@@ -23,7 +23,8 @@ wrong and not counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -223,17 +224,41 @@ def measure_word_recovery(redrawn: Redrawn, language: PublicLanguage, subject: s
     is_stop[: redrawn.size] = pc.is_in(redrawn.words, stop_words).to_numpy(zero_copy_only=False)
     stops = is_stop[redrawn.hidden.ids]
     parts = {"recovered": is_known, "recovered-content": is_known & ~stops, "recovered-stop-words": is_known & stops}
-    counting = _Counting(redrawn, language, subject, seed)
-    scores = [
-        score
-        for name, guessed in guesses.items()
-        for figure, part in parts.items()
-        for score in counting.count(name, figure, guessed == redrawn.hidden.ids, part)
-    ]
+    measurement_of = {name: Measurement(subject, TASK, str(name), Group.ATTACK) for name in guesses}
+    hits = {name: (guessed == redrawn.hidden.ids).astype(np.float64) for name, guessed in guesses.items()}
+    most_frequent = np.argmax(language.frequencies)
+    scores = []
+    for name, figure in itertools.product(guesses, parts):
+        part = parts[figure]
+        if not part.any():
+            continue
+        recovered, interval = _average(redrawn, hits[name], part, seed)
+        chance = float((redrawn.hidden.ids[part] == most_frequent).mean())
+        definition = f"Share of {_PARTS[figure]} that are guessed right; the attacker {_READERS[name]}."
+        score = measurement_of[name].make_score(
+            figure, recovered, interval, int(part.sum()), definition, chance=chance, higher_is_better=False
+        )
+        scores.append(score)
     if Decoding.MARGINAL in guesses:
-        scores.append(counting.compare(guesses, is_known))
+        gain, interval = _average(redrawn, hits[Decoding.MARGINAL] - hits[MAXIMUM_POSTERIOR], is_known, seed)
+        definition = (
+            "Share of hidden words of the vocabulary that are recovered with context, minus the share that is "
+            "recovered without it: forward-backward against maximum-posterior, on the same words."
+        )
+        score = measurement_of[Decoding.MARGINAL].make_score(
+            "gain-by-context", gain, interval, int(is_known.sum()), definition, chance=0.0, higher_is_better=False
+        )
+        scores.append(score)
     if exact is not None:
-        scores.append(counting.state_exact(exact))
+        definition = (
+            "Probability that a word drawn by its public frequency is recovered by the best attacker without context, "
+            "from the mechanism's exact laws."
+        )
+        chance = float(language.frequencies.max())
+        score = measurement_of[MAXIMUM_POSTERIOR].make_score(
+            "recovered-exact", exact, None, language.size, definition, chance=chance, higher_is_better=False
+        )
+        scores.append(score)
     return scores
 
 
@@ -250,62 +275,10 @@ _PARTS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class _Counting:
-    """Counter that makes scores of right guesses."""
-
-    redrawn: Redrawn
-    language: PublicLanguage
-    subject: str
-    seed: int
-
-    def count(self, name: str, figure: str, is_right: Bool, part: Bool) -> Iterator[Score]:
-        """Yield the share of a part of the words, if there are any."""
-        if not part.any():
-            return
-        words = self.redrawn.hidden.ids[part]
-        definition = f"Share of {_PARTS[figure]} that are guessed right; the attacker {_READERS[name]}."
-        chance = float((words == np.argmax(self.language.frequencies)).mean())
-        interval = self._find_interval(is_right[part].astype(np.float64), part)
-        yield self._score(name, figure, float(is_right[part].mean()), interval, chance, len(words), definition)
-
-    def compare(self, guesses: Mapping[str, Int32], part: Bool) -> Score:
-        hits = {name: (guessed == self.redrawn.hidden.ids)[part] for name, guessed in guesses.items()}
-        gains = hits[Decoding.MARGINAL].astype(np.float64) - hits[MAXIMUM_POSTERIOR]
-        definition = (
-            "Share of hidden words of the vocabulary that are recovered with context, minus the share that is "
-            "recovered without it: forward-backward against maximum-posterior, on the same words."
-        )
-        interval = self._find_interval(gains, part)
-        return self._score(
-            Decoding.MARGINAL, "gain-by-context", float(gains.mean()), interval, 0.0, len(gains), definition
-        )
-
-    def state_exact(self, rate: float) -> Score:
-        definition = (
-            "Probability that a word drawn by its public frequency is recovered by the best attacker without context, "
-            "from the mechanism's exact laws."
-        )
-        chance = float(self.language.frequencies.max())
-        return self._score(MAXIMUM_POSTERIOR, "recovered-exact", rate, None, chance, self.language.size, definition)
-
-    def _score(
-        self,
-        method: str,
-        figure: str,
-        value: float,
-        interval: tuple[float, float] | None,
-        chance: float,
-        count: int,
-        definition: str,
-    ) -> Score:
-        measurement = Measurement(self.subject, TASK, str(method), Group.ATTACK)
-        return measurement.make_score(figure, value, interval, count, definition, chance=chance, higher_is_better=False)
-
-    def _find_interval(self, values: Float64, part: Bool) -> tuple[float, float]:
-        """Compute the interval of the mean of ``values``, one for each word of ``part``, by resampling texts."""
-        hidden = self.redrawn.hidden
-        text = np.repeat(np.arange(len(hidden)), hidden.lengths)[part]
-        sums = np.bincount(text, values, len(hidden)).astype(np.float64)
-        counts = np.bincount(text, minlength=len(hidden)).astype(np.int64)
-        return find_ratio_interval(sums[counts > 0], counts[counts > 0], self.seed)
+def _average(redrawn: Redrawn, values: Float64, part: Bool, seed: int) -> tuple[float, tuple[float, float]]:
+    """Average ``values`` over the hidden words of ``part``; also returns the interval, by resampling texts."""
+    hidden = redrawn.hidden
+    text = np.repeat(np.arange(len(hidden)), hidden.lengths)[part]
+    sums = np.bincount(text, values[part], len(hidden)).astype(np.float64)
+    counts = np.bincount(text, minlength=len(hidden)).astype(np.int64)
+    return float(values[part].mean()), find_ratio_interval(sums[counts > 0], counts[counts > 0], seed)

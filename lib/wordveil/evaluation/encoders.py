@@ -71,11 +71,8 @@ class WeightedBag:
     def of(cls, embedding: Embedding, frequencies: Float64, smoothing: float = SMOOTHING) -> Self:
         """Make with weights of smooth inverse frequency over a public embedding.
 
-        ``frequencies``: float64 ``(size,)``, the public frequency of each word; they add up to 1. Raises
-        :class:`ValueError` if their number is not that of words.
+        ``frequencies``: float64 ``(size,)``, the public frequency of each word; they add up to 1.
         """
-        if frequencies.shape != (embedding.size,):
-            raise ValueError(f"Expected frequencies of shape ({embedding.size},), got {frequencies.shape}.")
         weighted = embedding.vectors * (smoothing / (smoothing + frequencies))[:, None]
         _, directions = np.linalg.eigh((weighted * frequencies[:, None]).T @ weighted)
         return cls(WEIGHTED_BAG, embedding.words, weighted.astype(np.float32), directions[:, -1].astype(np.float32))

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import digamma
 
-from wordveil.arrays import Bool, Float64, Int32, Int64
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.evaluation.encoders import SentenceEncoder
 from wordveil.evaluation.redrawn import Ragged, Redrawn
@@ -89,7 +89,9 @@ def link_by_laws(redrawn: Redrawn) -> Links:
     if redrawn.laws is None:
         raise ValueError(f"Expected a mechanism that draws one output for each word, got {redrawn.mechanism.name}.")
     laws = redrawn.laws.laws
-    hidden, drawn = _take_first(redrawn.hidden, redrawn.drawn, redrawn.is_first)
+    is_first = redrawn.is_first  # the tokens with a draw of their own
+    offsets = np.concatenate([[0], np.cumsum(is_first)])[redrawn.hidden.offsets]
+    hidden, drawn = Ragged(redrawn.hidden.ids[is_first], offsets), Ragged(redrawn.drawn[is_first], offsets)
     texts = _fill_empty(redrawn.whole, redrawn.size + 1) if redrawn.is_sampled else hidden
     scorer = _OrderedScorer(laws, drawn, texts) if redrawn.shows_order else _BagScorer(laws, drawn, texts)
     ranks = np.empty((2, len(texts)), np.int64)
@@ -185,12 +187,6 @@ def _summarise(links: Links, method: str, attacker: str, subject: str, seed: int
         chance=float((1 / np.arange(1, links.pool + 1)).mean()),
         higher_is_better=False,
     )
-
-
-def _take_first(hidden: Ragged, drawn: Int32, is_first: Bool) -> tuple[Ragged, Ragged]:
-    """Take the tokens with a separate draw."""
-    offsets = np.concatenate([[0], np.cumsum(is_first)])[hidden.offsets]
-    return Ragged(hidden.ids[is_first], offsets), Ragged(drawn[is_first], offsets)
 
 
 def _fill_empty(texts: Ragged, unknown: int) -> Ragged:

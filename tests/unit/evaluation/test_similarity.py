@@ -28,8 +28,6 @@ def test_a_weighted_bag_is_the_formula():
     assert not BAG.encode(["stranger", ""]).any()
     plain = WeightedBag.plain(EMBEDDING).encode(["the car"])[0]
     assert plain == pytest.approx((vectors[0] + vectors[3]) / 2)
-    with pytest.raises(ValueError, match=r"shape \(4,\)"):
-        WeightedBag.of(EMBEDDING, SHARES[:2])
 
 
 def test_similarity_has_its_ends_and_its_chance_level():
