@@ -119,53 +119,6 @@ class TokenReading(NamedTuple):
     treatment: str
 
 
-class ForeignTexts:
-    """Treatment of records of another language, a batch at a time.
-
-    Covers ``other_language``, ``max_unknown_share``, and texts mostly in scripts that the tokeniser does not segment.
-    In all methods ``other`` is bool ``(records,)`` from :meth:`find`, and ``offsets`` int64 ``(records + 1,)``. Raises
-    :class:`wordveil.errors.PlatformError` if the packages that the policy needs are not installed in its versions.
-    """
-
-    def __init__(self, policy: TextPolicy, unknown: int) -> None:
-        require_packages(policy)
-        self._rule = policy.other_language
-        self._language = policy.language
-        self._share = policy.max_unknown_share
-        self._unknown = unknown
-
-    def find(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> Bool:
-        """Find the texts of another language (:func:`wordveil.text.language.find_other`), if the policy asks for it."""
-        if self._rule == OtherLanguage.RELEASE:
-            return np.zeros(len(texts), np.bool_)
-        return find_other(texts, self._language, named)
-
-    def blank(self, texts: pa.StringArray, other: Bool) -> pa.StringArray:
-        """Return the texts to cut into words, with refused ones empty."""
-        return pc.if_else(pa.array(other), "", texts) if self._rule == OtherLanguage.QUARANTINE else texts
-
-    def mask(self, numbers: Int32, offsets: Int64, other: Bool) -> Bool | None:
-        """Find the words to mask, bool ``(tokens,)``, or None, and set their ``numbers`` to the unknown word."""
-        if self._rule != OtherLanguage.MASK or not other.any():
-            return None
-        masked = np.repeat(other, np.diff(offsets))
-        numbers[masked] = self._unknown
-        return masked
-
-    def refuse(self, refused: NDArray[np.object_], unknown: Int64, offsets: Int64, other: Bool) -> Bool:
-        """Write the reasons of refused records into ``refused``, object ``(records,)``.
-
-        Returns which records have too many unknown words, bool ``(records,)``; masked ones may have any number.
-        """
-        if self._rule == OtherLanguage.QUARANTINE:
-            refused[other] = OTHER_REFUSED
-        if self._share is None:
-            return np.zeros(len(other), np.bool_)
-        over = ~other & (unknown > self._share * np.diff(offsets))
-        refused[over] = UNKNOWN_SHARE_REFUSED
-        return over
-
-
 def find_unsegmented(tokens: Scanned, kind: TokeniserKind) -> Bool:
     """Find the texts with over half of their words' characters in unsegmented scripts, bool ``(records,)``."""
     records = np.repeat(np.arange(len(tokens.refused)), np.diff(tokens.offsets))
@@ -223,7 +176,7 @@ class Codec:
         if (model.digest if model else None) != policy.ngrams:
             raise ValueError("the n-gram model is not the one that the policy names.")
         self._policy = policy
-        self._foreign = ForeignTexts(policy, vocabulary.unknown)
+        require_packages(policy)
         self._model = model
         self._vocabulary = vocabulary
         copied = policy.punctuation == Punctuation.KEEP
@@ -256,24 +209,36 @@ class Codec:
         self._written = (index.data, index.offsets) if written is None else view_strings(written)
 
     def find_other(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> Bool:
-        """Find the texts of another language, bool ``(records,)``. ``named``: the languages that records name."""
-        return self._foreign.find(texts, named)
+        """Find the texts of another language (:func:`wordveil.text.language.find_other`), bool ``(records,)``.
+
+        None are, unless the policy asks for it. ``named``: the languages that records name.
+        """
+        if self._policy.other_language == OtherLanguage.RELEASE:
+            return np.zeros(len(texts), np.bool_)
+        return find_other(texts, self._policy.language, named)
 
     def encode(self, texts: pa.StringArray, other: Bool | None = None) -> Encoded:
         """Encode ``texts``, a string array without nulls, valid UTF-8. ``other``: default :meth:`find_other`."""
         other = self.find_other(texts) if other is None else other
-        cut = self._cut(self._foreign.blank(texts, other))
+        quarantines = self._policy.other_language == OtherLanguage.QUARANTINE
+        cut = self._cut(pc.if_else(pa.array(other), "", texts) if quarantines else texts)
         tokens, action, refused = cut.tokens, cut.action, cut.refused
-        masked = self._foreign.mask(cut.ids, tokens.offsets, other)
+        if self._policy.other_language == OtherLanguage.MASK and other.any():
+            masked = np.repeat(other, np.diff(tokens.offsets))
+            cut.ids[masked] = self._vocabulary.unknown
+            if action is not None:
+                action[masked] = HIDE
         is_unknown = cut.unlisted == self._vocabulary.unknown
         unknown = count_kept(is_unknown, tokens.offsets)
-        over = self._foreign.refuse(refused, unknown, tokens.offsets, other)
-        refused[cut.barred] = CONTROLS_REFUSED
-        if action is not None and masked is not None:
-            action[masked] = HIDE
-        if over.any():
+        if quarantines:
+            refused[other] = OTHER_REFUSED
+        share = 1.0 if self._policy.max_unknown_share is None else self._policy.max_unknown_share
+        # Texts of another language, if they are masked, may have any number of unknown words.
+        if (over := ~other & (unknown > share * np.diff(tokens.offsets))).any():
+            refused[over] = UNKNOWN_SHARE_REFUSED
             action = np.zeros(len(cut.ids), np.int8) if action is None else action
             action[np.repeat(over, np.diff(tokens.offsets))] = DROP
+        refused[cut.barred] = CONTROLS_REFUSED
         if action is not None and self._policy.unknown == UnknownWords.QUARANTINE:
             stops = count_kept((action == HIDE) & is_unknown, tokens.offsets) > 0
             refused[stops] = UNKNOWN_REFUSED
