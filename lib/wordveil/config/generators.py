@@ -83,7 +83,8 @@ class ShapeSection(Section):
 
 
 if TYPE_CHECKING:
-    RewardSection = GeneratorTrainingSection = Section
+    RewardSection = Section
+    GeneratorTrainingSection = Section
 else:
     _DOC = "Training of the weights, with when they are measured and saved, and when it ends."
     RewardSection = make_section("RewardSection", "The losses of ER-AE and their weights.", RewardSettings)
