@@ -168,7 +168,7 @@ class Shape:
             embedding = check_embedding([f"w{number}" for number in range(size)], vectors, "synthetic")
             vocabulary = Vocabulary(embedding.words)
             ids = rng.integers(0, size, TOKENS).astype(np.int32)
-        return cls(name, embedding, vocabulary.words(ids[:TOKENS]).to_pylist())
+        return cls(name, embedding, vocabulary.array.take(pa.array(ids[:TOKENS])).to_pylist())
 
 
 def bundle_of(home: Path, shape: Shape) -> Bundle:

@@ -38,10 +38,6 @@ class Vocabulary:
         numbers[numbers < 0] = self.unknown
         return numbers
 
-    def words(self, ids: Int32) -> pa.StringArray:
-        """Return the word of each id (``0 <= id < size``), as a string array."""
-        return self.array.take(pa.array(ids))
-
 
 class WordIndex:
     """Index of words by their bytes: a hash table built once. Arrow's ``index_in`` builds one at each call.
