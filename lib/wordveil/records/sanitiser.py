@@ -26,7 +26,6 @@ from wordveil.crypto.streams import (
 )
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Mechanism, TokenBatch
-from wordveil.mechanisms.keep_rate import count_kept_words
 from wordveil.privacy.events import Composition, ReleaseTerms, price
 from wordveil.privacy.guarantees import charge_corpus
 from wordveil.privacy.relations import Relation, column_exposure, pseudonym_exposure
@@ -49,6 +48,7 @@ from wordveil.records.schema import (
     UNDECODABLE,
     split_reasons,
 )
+from wordveil.text.offsets import count_kept
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
@@ -286,7 +286,8 @@ class RecordSanitiser:
         kept = np.zeros(len(layout.offsets) - 1, np.int64)  # of texts that are drawn whole, no word stays
         symbols: _Symbols = ids, layout.offsets
         if self._policy.draws_words:
-            kept = count_kept_words(written.replaced, ids, layout.offsets, self._bundle.vocabulary.size)
+            is_kept = (ids == written.replaced) & (ids < self._bundle.vocabulary.size)
+            kept = count_kept(is_kept, layout.offsets)
         shown = encoded.shown.tokens if encoded.shown else None
         values = draw_shown(shown, context, self._keys, self._policy, self._bundle.lists)
         texts = self._codec.decode(ids, layout, encoded, values)
