@@ -74,7 +74,11 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
     keep = tuple(column.name for column in columns if column.partition and column.usable and not _is_author(column))
     if [column.name for column in plain] == [TEXT_FILE_TEXT, TEXT_FILE_ID]:  # files of text, each of which is a record
         return Guess(TEXT_FILE_ID, TEXT_FILE_TEXT, None, keep, (), (), ())
-    ids = [column for column in plain if column.usable and _is_id(column)]
+    ids = [
+        column
+        for column in plain
+        if column.usable and column.type in _ID_TYPES and {*column.parts[-1:]} & {*_IDS} and not _is_author(column)
+    ]
     record_id = _one_id(ids, table)
     fields = [field for column in plain for field in _find_fields(column)]
     texts = [
@@ -98,6 +102,8 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
     could_be_text = [] if text else texts or strings
     # Candidates for the text are not offered for publication.
     named = {column.name for column in (record_id, text, author, *could_be_text) if column} | {*keep}
+    kept = [column for column in columns if column.partition and column.name in keep]
+    days = [column.name for column in kept if column.type in _DAY_TYPES and {*column.parts[-1:]} & {*_DAYS}]
     return Guess(
         id=record_id.name if record_id else None,
         text=text.name if text else None,
@@ -106,7 +112,7 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
         not_kept=tuple(column.name for column in columns if column.name not in named),
         id_candidates=() if record_id else tuple(column.name for column in ids or others),
         text_candidates=tuple(column.name for column in could_be_text),
-        day=_one_day([column for column in columns if column.partition and column.name in keep]),
+        day=days[0] if len(days) == 1 else None,
     )
 
 
@@ -126,10 +132,6 @@ def _find_fields(column: Column) -> Iterator[Column]:
                 field = Column(f"{column.name}.{name.strip()}", kind.strip())
                 yield field
                 yield from _find_fields(field)
-
-
-def _is_id(column: Column) -> bool:
-    return column.type in _ID_TYPES and bool(column.parts) and column.parts[-1] in _IDS and not _is_author(column)
 
 
 def _one_id(ids: Sequence[Column], table: str) -> Column | None:
@@ -158,12 +160,6 @@ def _first(texts: Sequence[Column]) -> Column | None:
     if len(ranked) > 1 and _text_rank(ranked[0]) == _text_rank(ranked[1]):
         return None
     return ranked[0] if ranked else None
-
-
-def _one_day(partitions: Sequence[Column]) -> str | None:
-    """Return the only partition column of days; None if there is none, or several."""
-    days = [column.name for column in partitions if column.type in _DAY_TYPES and {*column.parts[-1:]} & {*_DAYS}]
-    return days[0] if len(days) == 1 else None
 
 
 def _is_author(column: Column) -> bool:

@@ -164,15 +164,13 @@ def _annotation(kind: type[MechanismSettings], name: str, hint: Any) -> Any:
     if name in kind.input_files:
         file_type = _FILE_TYPES.get(name, Location)
         return file_type | None if type(None) in get_args(hint) else file_type
-    return Annotated[hint, BeforeValidator(_tuple_of)] if _holds_tuple(hint) else hint
+    if not _holds_tuple(hint):
+        return hint
+    return Annotated[hint, BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
 
 
 def _holds_tuple(hint: Any) -> bool:
     return get_origin(hint) is tuple or any(map(_holds_tuple, get_args(hint)))
-
-
-def _tuple_of(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 MECHANISM_SECTIONS = {name: _make_section(mechanism) for name, mechanism in MECHANISMS.items()}
