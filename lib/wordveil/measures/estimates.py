@@ -25,6 +25,7 @@ import numpy as np
 
 from wordveil.arrays import Bool, Float64, Int64
 from wordveil.mechanisms.laws import SymbolLaw
+from wordveil.scores.score import CONFIDENCE
 
 MOST_NESTED = 4096
 """Largest number of symbols of a law that has to be inverted as a matrix."""
@@ -184,18 +185,18 @@ class Estimator:
         widest: Float64 = np.maximum(self._inverse.most, 1 - self._inverse.least)
         return widest
 
-    def estimate(self, drawn: Int64, *, confidence: float = 0.95, together: int = 1) -> Estimates:
+    def estimate(self, drawn: Int64, *, together: int = 1) -> Estimates:
         """Estimate how often each symbol was drawn for.
 
         ``drawn``: int64 ``(groups, symbols)``, how many draws of each group came out as each symbol. ``together``: the
-        number of intervals that all hold with probability ``confidence`` (Bonferroni, Bernstein); 1: each by itself.
+        number of intervals that all hold with a probability of 95% (Bonferroni, Bernstein); 1: each by itself.
         """
         draws = drawn.sum(axis=1, keepdims=True).astype(np.float64)
         found = self._inverse.solve(drawn.astype(np.float64))
         own, rest = self._inverse.find_variances(np.clip(found, 0, draws))
         if together > 1:
             # All N whose distance t from the estimate has t^2 <= 2 L (N own + (draws - N) rest + t most / 3).
-            level = math.log(2 * together / (1 - confidence))
+            level = math.log(2 * together / (1 - CONFIDENCE))
             constant = 2 * level * np.maximum(found * own + (draws - found) * rest, 0)
             below = level * (rest - own + self._inverse.most / 3)
             above = level * (own - rest + (1 - self._inverse.least) / 3)
@@ -204,7 +205,7 @@ class Estimator:
                 for sign, slope in ((-1, below), (1, above))
             )
             return Estimates(found, low, high)
-        z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
+        z2 = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) ** 2
         # All N with (found - N)^2 <= z^2 (N own + (draws - N) rest).
         middle = found + z2 * (own - rest) / 2
         spread = np.sqrt(np.maximum(middle**2 - (found**2 - z2 * draws * rest), 0.0))
@@ -219,12 +220,12 @@ class Estimator:
         own, rest = self._inverse.find_variances(had)
         return found / draws, (had * own + (draws - had) * rest) / draws**2
 
-    def find_least_count(self, draws: int, *, confidence: float = 0.95) -> int:
+    def find_least_count(self, draws: int) -> int:
         """Find the count of a usual symbol from which its estimate stands out from none in half of all tables.
 
-        An estimate of none lies below it, for all symbols together, with probability ``confidence`` (Bonferroni).
+        An estimate of none lies below it, for all symbols together, with a probability of 95% (Bonferroni).
         """
-        level = math.log(2 * self.law.size / (1 - confidence))
+        level = math.log(2 * self.law.size / (1 - CONFIDENCE))
         even = np.append(self.law.sizes / self.law.sizes.sum(), [0.0] * (self.law.padding is not None))
         _, rest = self._inverse.find_variances(even[None, :] * draws)
         slope = level * float(np.median(self._inverse.most)) / 3
@@ -245,19 +246,19 @@ class Changes:
     are_real: Bool
 
 
-def compare_shares(before: Int64, after: Int64, estimator: Estimator, *, confidence: float = 0.95) -> Changes:
+def compare_shares(before: Int64, after: Int64, estimator: Estimator) -> Changes:
     """Estimate how the share of each symbol changed, from drawn counts of both groups: int64 ``(pairs, symbols)``.
 
-    ``1 - confidence`` is the false discovery rate of ``are_real`` over all pairs and symbols (Benjamini, Hochberg
-    1995), by the chance of a difference that Bernstein's inequality bounds. The texts of a group are those that it has,
-    and no sample: only the draws are noise. Each group must have draws.
+    The false discovery rate of ``are_real`` over all pairs and symbols is 5% (Benjamini, Hochberg 1995), by the chance
+    of a difference that Bernstein's inequality bounds. The texts of a group are those that it has, and no sample: only
+    the draws are noise. Each group must have draws.
     """
     (first, noise), (second, more_noise) = map(estimator.find_shares, (before, after))
     draws = np.minimum(before.sum(axis=1), after.sum(axis=1))[:, None]
-    return _find_changes(second - first, noise + more_noise, estimator.widest / np.maximum(draws, 1), confidence)
+    return _find_changes(second - first, noise + more_noise, estimator.widest / np.maximum(draws, 1))
 
 
-def _find_changes(differences: Float64, variances: Float64, widest: Float64 | float, confidence: float) -> Changes:
+def _find_changes(differences: Float64, variances: Float64, widest: Float64 | float) -> Changes:
     """Find the differences that are more than noise. ``widest``: what one draw can move a difference by."""
     from scipy.stats import false_discovery_control, norm  # takes a second to load
 
@@ -266,8 +267,8 @@ def _find_changes(differences: Float64, variances: Float64, widest: Float64 | fl
         exponents = distances**2 / (2 * (variances + widest * distances / 3))
     chances = np.minimum(2 * np.exp(-np.nan_to_num(exponents)), 1.0)
     false = false_discovery_control(chances, axis=None) if chances.size else chances
-    width = norm.isf((1 - confidence) / 2) * deviations
-    are_real = false.reshape(differences.shape) <= 1 - confidence
+    width = norm.isf((1 - CONFIDENCE) / 2) * deviations
+    are_real = false.reshape(differences.shape) <= 1 - CONFIDENCE
     return Changes(differences, differences - width, differences + width, are_real)
 
 
@@ -379,12 +380,12 @@ class PairEstimator:
         deviations -= slope * (counts[b] * parts[:, a] + counts[a] * parts[:, b])
         return PairSums(texts, together.sum(axis=0), deviations.sum(axis=0), (deviations**2).sum(axis=0))
 
-    def compare(self, sums: PairSums, *, confidence: float = 0.95) -> tuple[Float64, Float64, Changes]:
+    def compare(self, sums: PairSums) -> tuple[Float64, Float64, Changes]:
         """Compare pairs with chance: their estimated number, that by chance, and the difference of both."""
         a, b = self.ends
         expected = self.counts[a] * self.counts[b] / self.words**2 * self.pairs
         variances = np.maximum(sums.squares - sums.deviations**2 / max(sums.texts, 1), 0.0)
-        changes = _find_changes(sums.together - expected, variances, 0.0, confidence)
+        changes = _find_changes(sums.together - expected, variances, 0.0)
         if sums.texts < LEAST_TEXTS:  # their variance is hardly known
             changes = replace(changes, are_real=np.zeros_like(changes.are_real))
         return sums.together, expected, changes

@@ -45,11 +45,6 @@ def count_other_languages(texts: pa.StringArray, language: str) -> Counter[str] 
 @cache
 def _list_foreign(other: str, language: str) -> pa.StringArray:
     """List words of a language that are none of ``language``."""
-    words, own = ({*_list_words(code)} for code in (other, language))
+    lists = map(PublicLists.load, (other, language))
+    words, own = ({*each.words.to_pylist(), *each.context["ordinary"].to_pylist()} for each in lists)
     return pa.array(sorted(words - own), pa.string())
-
-
-@cache
-def _list_words(language: str) -> tuple[str, ...]:
-    lists = PublicLists.load(language)
-    return (*lists.words.to_pylist(), *lists.context["ordinary"].to_pylist())
