@@ -313,7 +313,7 @@ class Float32Pass(FirstPass):
 
     def __init__(self, rows: Float32, half: Float64, bytes_allowed: int) -> None:
         super().__init__(rows, bytes_allowed)
-        self._longest = _longest(half)
+        self._longest = float(np.sqrt(2.0 * half.max())) * (1 + 1e-6)  # bounds the rows' lengths from above
         terms = rows.shape[1] + 3
         self._gamma = _gamma(terms)
         self._floor = terms * _SMALLEST
@@ -346,11 +346,6 @@ class LorentzPass(FirstPass):
     def scan(self, tile: int, start: int, notes: Notes) -> int:
         row_gap = self._row_gap[self._words(tile)]
         return scan_lorentz(self._tile(tile), start, tile * self.tile_words, self._gaps, row_gap, notes)
-
-
-def _longest(half: Float64) -> float:
-    """Bound the rows' lengths from above."""
-    return float(np.sqrt(2.0 * half.max())) * (1 + 1e-6)
 
 
 def _gamma(terms: int) -> float:
