@@ -64,17 +64,16 @@ def explain_change(term: str, now: str, before: str, settings: Mapping[str, str]
     if (section := _SECTIONS.get(term)) is None:
         return whole
     # A release that was begun without the number has version 1 of the classes.
-    mine, theirs = (_select({"text.types_version": "1", **values}, section) for values in (settings, recorded))
+    mine, theirs = (
+        {name: value for name, value in values.items() if name.split(" ")[0].split(".")[0] == section}
+        for values in ({"text.types_version": "1", **settings}, {"text.types_version": "1", **recorded})
+    )
     return "; ".join([*_differences(mine, theirs), whole])
 
 
 def _columns(text: str) -> Iterator[tuple[str, str]]:
     for name, value in json.loads(text).items():
         yield f"input.{name}", (", ".join(value) or "none") if isinstance(value, list) else _plain(value)
-
-
-def _select(settings: Mapping[str, str], section: str) -> dict[str, str]:
-    return {name: value for name, value in settings.items() if name.split(" ")[0].split(".")[0] == section}
 
 
 def _differences(now: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
