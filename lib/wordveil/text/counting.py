@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from wordveil.arrays import Int64
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.scanner import Scanned
-from wordveil.text.slots import Grams, NgramSettings, remove_digit_words
+from wordveil.text.slots import Grams, NgramSettings
 from wordveil.text.tokeniser import Tokeniser, fold_words
 
 WORD_FIELDS = (pa.field("word", pa.string()), pa.field("number", pa.int64()))
@@ -40,7 +40,8 @@ class CountWords:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             cut, texts = _cut(self.settings, batch)
-            counted = remove_digit_words(fold_words(cut.words)).value_counts()
+            folded = fold_words(cut.words)
+            counted = folded.filter(pc.invert(pc.match_substring_regex(folded, r"\p{N}"))).value_counts()
             words = pa.concat_arrays([counted.field(0), pa.array([""])])
             numbers = pa.concat_arrays([counted.field(1), pa.array([texts], pa.int64())])
             yield pa.RecordBatch.from_arrays([words, numbers], schema=pa.schema(WORD_FIELDS))

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from wordveil.arrays import Bool, Int32, Int64
 from wordveil.compiled import compiled, compiled_part, find_first_from
@@ -214,8 +213,3 @@ class Grams:
         """Decode n-grams one after the other: int32 ``(n-grams, max_n)``, -1 after the last word."""
         rows = np.frombuffer(data, np.uint8).reshape(-1, self.width)[:, 1:]
         return (np.ascontiguousarray(rows).view(">u4").astype(np.int64) - 1).astype(np.int32)
-
-
-def remove_digit_words(words: pa.StringArray) -> pa.StringArray:
-    """Remove the words with a digit."""
-    return words.filter(pc.invert(pc.match_substring_regex(words, r"\p{N}")))

@@ -200,17 +200,12 @@ def _load(language: str) -> PublicLists:
     # All other languages share one list of the world's names, without the names that they have themselves.
     _, values, levels = _parse(_read(language))
     known = pc.utf8_lower(pa.concat_arrays([*values.values(), pa.array([language])]))
-    _, others, ranks = _load_world()
+    _, others, ranks = _parse(_read("world"))
     for kind, names in others.items():
         is_new = pc.invert(pc.is_in(pc.utf8_lower(names), known))
         values[kind] = pa.concat_arrays([values[kind], names.filter(is_new)])
         levels[kind] = np.append(levels[kind], ranks[kind][is_new.to_numpy(zero_copy_only=False)])
     return PublicLists._of(language, values, levels)  # noqa: SLF001 - its other constructor
-
-
-@cache
-def _load_world() -> tuple[str, dict[str, pa.StringArray], dict[str, Int64]]:
-    return _parse(_read("world"))
 
 
 def _read(name: str) -> bytes:

@@ -335,9 +335,11 @@ def draw_values(
         assert lists is not None
         if action == TypeAction.SURROGATE and (values := CLASSES[kind].values):
             return _join(values(lists), words[rows])
-        resampled = action == TypeAction.RESAMPLE
-        shown = shapes.take(pa.array(rows)) if resampled else pa.repeat(_default(kind, lists), len(rows))
-        return _draw_shaped(kind, shown, words[rows], lists)
+        if action == TypeAction.RESAMPLE:
+            return _draw_shaped(kind, shapes.take(pa.array(rows)), words[rows], lists)
+        usual = shape_of(kind)
+        shape = usual.default if lists.language == "en" else usual.abroad or usual.default
+        return _draw_shaped(kind, pa.repeat(shape, len(rows)), words[rows], lists)
 
     return map_groups(kinds, make)
 
@@ -349,11 +351,6 @@ def _action_of(kind: str, actions: Mapping[str, TypeAction]) -> TypeAction:
         allowed = ", ".join(drawn)
         raise ValueError(f"{kind}: no value is drawn under the action {action!s}. The actions that draw are {allowed}.")
     return action
-
-
-def _default(kind: str, lists: PublicLists) -> str:
-    shape = shape_of(kind)
-    return shape.default if lists.language == "en" else shape.abroad or shape.default
 
 
 def _draw_shaped(kind: str, shapes: pa.StringArray, words: UInt64, lists: PublicLists) -> pa.StringArray:

@@ -39,12 +39,6 @@ def _last_group(groups: Int64, first: Whole, count: Whole, most: Whole) -> tuple
 
 
 @compiled_part
-def _is_area(data: UInt8, offset: Whole) -> Whole:
-    """Return whether a digit may begin an area code of North America."""
-    return 0x32 <= data[offset] <= 0x39
-
-
-@compiled_part
 def _goes_on(groups: Int64, last: Whole, count: Whole) -> Whole:
     """Return whether more digits follow a group after a mark other than a blank."""
     return last + 1 < count and groups[last + 1, 2] not in (0x20, 0x29)
@@ -78,7 +72,8 @@ def _north_american(data: UInt8, offset: Whole, groups: Int64, count: Whole, clo
     """
     k = 1 if groups[0, 0] == 1 and data[offset] == 0x31 and count >= 4 and groups[1, 2] != 0x29 else 0
     area = groups[k, 1] - groups[k, 0]
-    if count < k + 2 or groups[k, 0] != 3 or not _is_area(data, area):
+    # An area code of North America begins with 2 to 9.
+    if count < k + 2 or groups[k, 0] != 3 or not 0x32 <= data[area] <= 0x39:
         return NONE
     mark = groups[k + 1, 2]
     if count >= k + 3 and groups[k + 1, 0] == 3 and groups[k + 2, 0] == 4:
