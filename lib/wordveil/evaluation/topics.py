@@ -45,12 +45,6 @@ class TermAgreement:
     terms: int
 
 
-def find_overlap(first: Sequence[str], second: Sequence[str]) -> float | None:
-    """Compute Jaccard's index of two lists of terms; None if both are empty."""
-    either = len(set(first) | set(second))
-    return len(set(first) & set(second)) / either if either else None
-
-
 def correlate_ranks(original: Int64, released: Int64) -> float | None:
     """Compute Spearman's correlation of two counts of the same terms, int64 ``(terms,)``; None if one is constant."""
     if len(original) < 2 or np.ptp(original) == 0 or np.ptp(released) == 0:
@@ -71,14 +65,13 @@ def compare_terms(
         np.bincount(pc.index_in(part, terms).to_numpy().astype(np.int64), minlength=len(terms)) for part in words
     )
     orders = [np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)] for counts in (before, after)]
-    tops = [terms.take(pa.array(order[:top])).to_pylist() for order in orders]
+    own, theirs = ({*order[:top].tolist()} for order in orders)
+    overlap = len(own & theirs) / len(own | theirs) if own or theirs else None
     variation = None
     if before.any() and after.any():
         variation = float(np.abs(before / before.sum() - after / after.sum()).sum() / 2)
     most = orders[0][:ranked]
-    return TermAgreement(
-        find_overlap(*tops), correlate_ranks(before[most], after[most]), variation, len(most), len(terms)
-    )
+    return TermAgreement(overlap, correlate_ranks(before[most], after[most]), variation, len(most), len(terms))
 
 
 def make_term_scores(agreement: TermAgreement, subject: str) -> list[Score]:
