@@ -169,24 +169,16 @@ def depth(uniforms: int, epsilon: float, added: float, diameter: float, min_epsi
     for digits in range(1, MAX_DIGITS + 1):
         if (delta := missed_probability(uniforms, digits, nats)) <= MAX_DELTA:
             return Depth(digits, delta)
-    largest = max_nats(uniforms) / diameter - added
+    max_nats = math.log(MAX_DELTA / _ROUND_UP) - math.log(2 * uniforms) + MAX_DIGITS * DIGIT_BITS * _LN2
+    largest = round_down((max_nats / diameter - added) * (1 - 1e-9), 5)
+    advice = f"The largest epsilon that is possible here is {largest:.5g}."
+    if largest <= min_epsilon:
+        advice = "No epsilon is possible here. Take mechanism.name: exponential."
     raise BundleError(
         f"mechanism.epsilon = {epsilon:g}: the diameter of this embedding is {diameter:g}, so one token may cost "
         f"{nats:g}. Noise that keeps such a bound needs more than the {MAX_DIGITS * DIGIT_BITS} random bits that a "
-        "number may have. " + _advice(largest, min_epsilon)
+        f"number may have. {advice}"
     )
-
-
-def max_nats(uniforms: int) -> float:
-    """Compute the largest ``nats`` for which the greatest depth misses at most 1e-12."""
-    return math.log(MAX_DELTA / _ROUND_UP) - math.log(2 * uniforms) + MAX_DIGITS * DIGIT_BITS * _LN2
-
-
-def _advice(largest: float, min_epsilon: float) -> str:
-    rounded = round_down(largest * (1 - 1e-9), 5)
-    if rounded <= min_epsilon:
-        return "No epsilon is possible here. Take mechanism.name: exponential."
-    return f"The largest epsilon that is possible here is {rounded:.5g}."
 
 
 def digits_at(digits: int, ratio: float) -> int:
