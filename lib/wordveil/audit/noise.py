@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -169,7 +170,11 @@ def _test_independence(sample: NoiseSample) -> _Result:
         results.append(_correlate(f"{name} of the first position and the last", row[:, 0], row[:, -1]))
         results.append(_correlate(f"{name} of a record and the next", row[:-1], row[1:]))
         results.append(_correlate(f"{name} of a record and one far away", row[:half], row[-half:]))
-    results += [_agree(first, second, sample.axes) for second in range(len(sample.axes)) for first in range(second)]
+    for first, second in combinations(range(len(sample.axes)), 2):
+        signs = sample.axes[[first, second]] > 0
+        pairs, same = signs[0].size, int((signs[0] == signs[1]).sum())
+        seen = f"axes {first} and {second}: {same / pairs:.4f} of {pairs:,} pairs have the same sign."
+        results.append(_Result(float(stats.binomtest(same, pairs).pvalue), seen))
     return _combine(results)
 
 
@@ -178,12 +183,6 @@ def _correlate(name: str, left: Float64, right: Float64) -> _Result:
         return _Result(1.0, f"{name}: one of them is constant.")
     test = stats.spearmanr(left.ravel(), right.ravel())
     return _Result(float(test.pvalue), f"{name}: rank correlation {test.statistic:.4f} of {left.size:,} pairs.")
-
-
-def _agree(first: int, second: int, axes: Float64) -> _Result:
-    pairs, same = axes[first].size, int(((axes[first] > 0) == (axes[second] > 0)).sum())
-    p_value = float(stats.binomtest(same, pairs).pvalue)
-    return _Result(p_value, f"axes {first} and {second}: {same / pairs:.4f} of {pairs:,} pairs have the same sign.")
 
 
 def _test_repetition(sample: NoiseSample) -> _Result:

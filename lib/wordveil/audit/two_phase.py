@@ -272,7 +272,12 @@ def measure_pairs(
     sampler: Sampler, pairs: Sequence[WordPair], *, alpha: float, draws: int, rounds: int, naming: Naming
 ) -> tuple[list[PairTest], int]:
     """Test both directions of all pairs; return the tests of the last round, and the draws of all rounds."""
-    _check(pairs, alpha, draws, rounds)
+    if not pairs:
+        raise ValueError("Expected at least one pair of words.")
+    if not 0 < alpha < 1:
+        raise ValueError(f"Expected alpha={alpha} in (0, 1).")
+    if not (draws >= 2 and rounds >= 1):
+        raise ValueError(f"Expected draws={draws} of 2 or more and rounds={rounds} of 1 or more.")
     directed = [turned for pair in pairs for turned in (pair, pair.swap())]
     tail = alpha / (2 * len(directed) * rounds)
     words = sorted({pair.first for pair in directed})
@@ -290,15 +295,6 @@ def measure_pairs(
         if any(test.is_refuted for test in tests):
             break
     return tests, taken
-
-
-def _check(pairs: Sequence[WordPair], alpha: float, draws: int, rounds: int) -> None:
-    if not pairs:
-        raise ValueError("Expected at least one pair of words.")
-    if not 0 < alpha < 1:
-        raise ValueError(f"Expected alpha={alpha} in (0, 1).")
-    if not (draws >= 2 and rounds >= 1):
-        raise ValueError(f"Expected draws={draws} of 2 or more and rounds={rounds} of 1 or more.")
 
 
 def _draw(sampler: Sampler, word: int, count: int, series: int) -> Int64:
