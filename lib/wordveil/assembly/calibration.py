@@ -45,17 +45,6 @@ _ANY = 1.0
 
 
 @dataclass(frozen=True)
-class Target:
-    """Figure that an epsilon should give. ``name``: one of :data:`wordveil.measures.calibration.targets.TARGETS`."""
-
-    name: str
-    value: float
-
-    def __str__(self) -> str:
-        return f"{self.name}={self.value:g}"
-
-
-@dataclass(frozen=True)
 class Request:
     """Request for a calibration: the options of the command line by name, as they were typed.
 
@@ -100,10 +89,11 @@ class Request:
         return () if self.epsilon is None else tuple(sorted({float(part) for part in self.epsilon.split(",")}))
 
     @property
-    def targets(self) -> tuple[Target, ...]:
-        """Targets of a checked request."""
-        pairs = (text.partition("=") for text in self.target)
-        return tuple(Target(name.strip(), float(value)) for name, _, value in pairs)
+    def targets(self) -> list[tuple[str, float]]:
+        """Figures of a checked request that an epsilon should give, by name
+        (:data:`wordveil.measures.calibration.targets.TARGETS`).
+        """
+        return [(name.strip(), float(value)) for name, _, value in (text.partition("=") for text in self.target)]
 
     @property
     def plan(self) -> WordPlan:
@@ -192,10 +182,10 @@ def _read_hierarchy(section: MechanismSection, subject: Subject) -> WordHierarch
 
 
 def _find_targets(subject: Subject, request: Request, work: BuildContext) -> Iterator[FoundEpsilon]:
-    for target in request.targets:
-        work.progress(f"looking for {target}")
-        with _reaching("--target", str(target)):
-            yield find_target(subject, target.name, target.value)
+    for name, value in request.targets:
+        work.progress(f"looking for {name}={value:g}")
+        with _reaching("--target", f"{name}={value:g}"):
+            yield find_target(subject, name, value)
 
 
 def _match(subject: Subject, config: Config, request: Request, work: BuildContext) -> tuple[FoundEpsilon, bool]:
