@@ -61,7 +61,10 @@ def build(
             read = read_on_executors(session)
         bundle = build_bundle(call.config, context, read)
     recovery = bundle.recovery.to_dict() if bundle.recovery else None
-    measured = {"recovery": recovery, "suitability": bundle.suitability}
+    measured: dict[str, Any] = {"recovery": recovery, "suitability": bundle.suitability}
+    if bundle.topics:
+        names = ("symbol", "share", "passage", "keywords")
+        measured["topics"] = [dict(zip(names, row, strict=True)) for row in bundle.topics.rank()]
     document = {**_bundle_facts(bundle), **measured, "notes": bundle.manifest["notes"]}
     return Result(document, partial(_print_bundle, bundle))
 

@@ -85,6 +85,19 @@ def write_sample(path: Path, **columns: Any) -> Path:
     return path
 
 
+def test_build_of_passages_lists_its_subjects(texts: Path, run: Command):
+    code, out, err = run("build", "-c", texts, "--set", "mechanism.epsilon=6", "--json")
+    assert code == 0, err
+    built = json.loads(out)
+    first, second = built["topics"]
+    assert built["subjects"] == 2
+    assert first["share"] + second["share"] == pytest.approx(1)
+    assert {first["symbol"], second["symbol"]} == {0, 1}
+    for topic in (first, second):
+        assert topic["passage"] in (texts.parent / "passages.txt").read_text("utf-8").splitlines()
+        assert {*topic["keywords"].split()} <= {*WORDS[:40]}
+
+
 def test_a_labelled_sample_has_its_accuracy(texts: Path, run: Command, tmp_path: Path):
     sample = write_sample(tmp_path / "sample.parquet")
     found = read(run, "-c", texts, "--epsilon", "0.01,12", "--labelled", sample)["meanings"]
