@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
 
@@ -16,15 +15,6 @@ from wordveil.errors import usage_error
 
 if TYPE_CHECKING:
     from wordveil.spark.analytics import Analysis
-
-
-class Period(StrEnum):
-    """Periods whose counts are compared."""
-
-    WEEK = "week"
-    MONTH = "month"
-    QUARTER = "quarter"
-    YEAR = "year"
 
 
 @command(report=True, html=True)
@@ -65,7 +55,7 @@ def analytics(
         ),
     ] = None,
     every: Annotated[
-        Period | None,
+        Literal["week", "month", "quarter", "year"] | None,
         Option("--every", help="With --over: the column has dates, and these periods of them are compared."),
     ] = None,
     pairs: Annotated[
