@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from operator import attrgetter
 from typing import Any
 
 from wordveil.errors import Fault, did_you_mean, shown_value
@@ -181,124 +180,86 @@ def _at_least(value: float, bound: float) -> bool:
     return bound <= value < math.inf
 
 
-def _share(part: str, whole: str) -> Callable[[Measured], float | None]:
-    """Return a function for ``part / whole``: 0 if both are 0, None if one is missing or the part is larger."""
-
-    def figure(measured: Measured) -> float | None:
-        counts = getattr(measured, part), getattr(measured, whole)
-        if None in counts or not 0 <= counts[0] <= counts[1]:
-            return None
-        return counts[0] / counts[1] if counts[1] else 0.0
-
-    return figure
-
-
 @dataclass(frozen=True)
 class Rule:
-    """Rule of a gate: ``holds(figure, bound)`` decides.
+    """Rule of a gate, ``meaning`` in words: ``holds(figure, bound)`` decides.
 
-    ``kind``: what the decision reads. ``figure``: takes its figure from a release's. ``meaning``: in words.
+    ``kind``: what the decision reads. ``figures``: the release's figure or, for a share, part and whole; by default the
+    figure with the rule's name.
     """
 
     kind: Kind
-    figure: Callable[[Measured], Value | None]
-    holds: Callable[[Any, Any], bool]
     meaning: str
+    figures: tuple[str, ...] = ()
+    holds: Callable[[Any, Any], bool] = _at_most
 
 
 RULES = {
     "relation": Rule(
         Kind.PUBLIC,
-        attrgetter("relation"),
-        lambda value, bound: Relation(value).covers(Relation(bound)),
         "The bound holds at least for the pairs of texts of this relation.",
+        holds=lambda value, bound: Relation(value).covers(Relation(bound)),
     ),
     "exposes": Rule(
         Kind.PUBLIC,
-        attrgetter("exposes"),
-        lambda value, bound: set(value) <= set(bound),
         "The release shows only the sanitised words and what is listed here.",
+        holds=lambda value, bound: set(value) <= set(bound),
     ),
     "epsilon_pure": Rule(
-        Kind.PUBLIC,
-        attrgetter("epsilon_pure"),
-        _at_most,
-        "No record's ``epsilon_pure`` is higher, in nats; a null one is infinite and fails.",
+        Kind.PUBLIC, "No record's ``epsilon_pure`` is higher, in nats; a null one is infinite and fails."
     ),
-    "epsilon_bound": Rule(
-        Kind.PUBLIC, attrgetter("epsilon_bound"), _at_most, "No record's ``epsilon_bound`` is higher, in nats."
-    ),
-    "min_records": Rule(
-        Kind.OUTPUT_ONLY, attrgetter("released"), _at_least, "At least this many records are released."
-    ),
+    "epsilon_bound": Rule(Kind.PUBLIC, "No record's ``epsilon_bound`` is higher, in nats."),
+    "min_records": Rule(Kind.OUTPUT_ONLY, "At least this many records are released.", ("released",), holds=_at_least),
     "max_empty_rate": Rule(
-        Kind.OUTPUT_ONLY, _share("empty", "released"), _at_most, "At most this share of the released texts is empty."
+        Kind.OUTPUT_ONLY, "At most this share of the released texts is empty.", ("empty", "released")
     ),
     "min_distinct_words": Rule(
         Kind.OUTPUT_ONLY,
-        attrgetter("distinct_words"),
-        _at_least,
         "The released texts have at least this many distinct words.",
+        ("distinct_words",),
+        holds=_at_least,
     ),
     "max_stale_rate": Rule(
         Kind.OUTPUT_ONLY,
-        _share("stale", "released"),
-        _at_most,
         "At most this share of the released records is an earlier version, since a budget refuses the last edit.",
+        ("stale", "released"),
     ),
     "max_refused_rate": Rule(
         Kind.OUTPUT_ONLY,
-        _share("refused", "asked"),
-        _at_most,
         "Budgets refuse at most this share of the records that were read since the last publication and that are not "
         "refused for another reason. What a budget refused before, and refuses again, does not count.",
+        ("refused", "asked"),
     ),
     "quarantine_rate": Rule(
-        Kind.PRIVATE,
-        _share("quarantined", "records"),
-        _at_most,
-        "At most this share of the input's records is quarantined.",
+        Kind.PRIVATE, "At most this share of the input's records is quarantined.", ("quarantined", "records")
     ),
     "unknown_rate": Rule(
-        Kind.PRIVATE,
-        _share("unknown", "words"),
-        _at_most,
-        "At most this share of the original words is outside the vocabulary.",
+        Kind.PRIVATE, "At most this share of the original words is outside the vocabulary.", ("unknown", "words")
     ),
     "unchanged_rate": Rule(
-        Kind.PRIVATE,
-        _share("unchanged", "words"),
-        _at_most,
-        "At most this share of the original words is released unchanged.",
+        Kind.PRIVATE, "At most this share of the original words is released unchanged.", ("unchanged", "words")
     ),
     "attack_to_chance": Rule(
         Kind.PRIVATE,
-        attrgetter("attack_to_chance"),
-        _at_most,
         "The best adaptive attacker of ``evaluation`` names at most this many times as many authors right as an "
         "attacker who never looks, even at the upper end of its 95% interval. Fails where so few authors or records "
         "were measured that no attack could have been above the bound.",
     ),
     "linked": Rule(
         Kind.PRIVATE,
-        attrgetter("linked"),
-        _at_most,
         "The best attacker who holds the originals links at most this share of up to 2,000 records, under "
         "`passages` of up to 10,000, to the right one, even at the upper end of its 95% interval.",
     ),
     "table_epsilon": Rule(
         Kind.OUTPUT_ONLY,
-        attrgetter("table_epsilon"),
-        _at_most,
         "The rows that are added are at most this epsilon for each record, at ``output.shuffle.delta``, by the number "
         "of rows of the smallest group. Set by ``output.shuffle.epsilon``; rows that fail it wait for more.",
     ),
     "audited": Rule(
         Kind.PUBLIC,
-        attrgetter("audited"),
-        lambda value, bound: set(bound) <= set(value),
         "These audits passed, of the bundle and the settings that the release has now: ``wordveil audit bundle`` and "
         "``wordveil audit release``. One that could not have refuted anything does not pass.",
+        holds=lambda value, bound: set(bound) <= set(value),
     ),
 }
 """All rules by name, in the order of :class:`GateRules`."""
@@ -345,10 +306,20 @@ def evaluate(rules: GateRules, measured: Measured) -> GateResult:
     """Check the figures against the gate's rules. A missing figure fails its rule."""
     results = []
     for name, bound in rules.bounds.items():
-        value = RULES[name].figure(measured)
-        passed = value is not None and RULES[name].holds(value, bound)
-        results.append(RuleResult(name, RULES[name].kind, _hashable(value), _hashable(bound), passed))
+        rule = RULES[name]
+        value = _find_figure(measured, *(rule.figures or (name,)))
+        passed = value is not None and rule.holds(value, bound)
+        results.append(RuleResult(name, rule.kind, _hashable(value), _hashable(bound), passed))
     return GateResult(all(result.passed for result in results), tuple(results))
+
+
+def _find_figure(measured: Measured, name: str, whole: str = "") -> Any:
+    """Find a figure or its share of a ``whole``: 0 if both are 0, None if one is missing or the part is larger."""
+    value = getattr(measured, name)
+    if not whole or value is None:
+        return value
+    of = getattr(measured, whole)
+    return None if of is None or not 0 <= value <= of else value / of if of else 0.0
 
 
 def find_gate_faults(
