@@ -14,6 +14,7 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.privacy.relations import Exposure
 from wordveil.text import choices
 from wordveil.text.codec import Codec
+from wordveil.text.draft import WORD_COPIES
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 from wordveil.text.types.classes import CLASSES, NAME_TYPES, list_classes
@@ -133,12 +134,7 @@ Document = str | bytes | None
 """Text, bytes that are not UTF-8, or None."""
 Shown = frozenset[Exposure]
 
-COPIES: Shown = frozenset(
-    {
-        *(Exposure.UNKNOWN_WORDS, Exposure.STOP_WORDS, Exposure.DIGITS, Exposure.CARRIER_PHRASES, Exposure.TYPES),
-        *(Exposure.PUNCTUATION, Exposure.CASE, Exposure.LENGTH),
-    }
-)
+COPIES: Shown = WORD_COPIES | {Exposure.PUNCTUATION, Exposure.CASE, Exposure.LENGTH}
 """Exposures of a policy that copies something."""
 WORDS = 12
 """Number of words of the longer documents."""

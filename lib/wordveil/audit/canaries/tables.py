@@ -19,15 +19,11 @@ import pyarrow as pa
 from wordveil.audit.canaries.documents import COPIES, DocumentPair, Shown, make_marks, write_document
 from wordveil.privacy.relations import Exposure
 from wordveil.records.columns import TextColumns
+from wordveil.text.draft import WORD_COPIES
 
 _WORD = re.compile(r"\w+")
 _MARK = re.compile(r"[^\w ]|  +")
-_COPIED = frozenset(
-    {
-        *(Exposure.UNKNOWN_WORDS, Exposure.STOP_WORDS, Exposure.DIGITS, Exposure.CARRIER_PHRASES, Exposure.TYPES),
-        Exposure.LANGUAGE,
-    }
-)
+_COPIED = WORD_COPIES | {Exposure.LANGUAGE}
 
 
 @dataclass(frozen=True)
