@@ -79,15 +79,8 @@ def digest_points(label: str, points: Float64 | Float32, kind: str = "<f8") -> s
     return digest.hexdigest()
 
 
-SPACES = {
-    space.name: space
-    for space in (
-        Space("euclidean", _EUCLIDEAN),
-        Space("manhattan", _MANHATTAN),
-        Space("angular", _ANGULAR),
-        Space("hyperbolic", _HYPERBOLIC),
-    )
-}
+_CODES = {"euclidean": _EUCLIDEAN, "manhattan": _MANHATTAN, "angular": _ANGULAR, "hyperbolic": _HYPERBOLIC}
+SPACES = {name: Space(name, code) for name, code in _CODES.items()}
 
 
 @compiled
