@@ -68,12 +68,20 @@ def test_kept_values_under_a_collation_differ_by_case(spark: Any):
 # The whole way, on real Delta.
 
 
-@pytest.mark.parametrize("changes", ["feed", "scan"])
-def test_night_publishes_new_kept_values_and_draws_nothing(released: States, changes: str):
-    """Changes back to the former value, or of a column that is not kept, count for none; withdrawn records stay out."""
+@pytest.fixture(scope="module")
+def withdrawn(released: States) -> States:
+    """Eight published records, of which one was then withdrawn (``withdrawn``)."""
     lake = released.restore("published")
+    withdraw(lake.config(), lambda: lake.spark, ["r00007"])
+    released.keep("withdrawn")
+    return released
+
+
+@pytest.mark.parametrize("changes", ["feed", "scan"])
+def test_night_publishes_new_kept_values_and_draws_nothing(withdrawn: States, changes: str):
+    """Changes back to the former value, or of a column that is not kept, count for none; withdrawn records stay out."""
+    lake = withdrawn.restore("withdrawn")
     config = lake.config(input={"changes": changes})
-    withdraw(config, lambda: lake.spark, ["r00007"])
     before, entries = lake.newest(), lake.entries()
     lake.update("id IN ('r00001', 'r00007')", day="mended")
     lake.update("id = 'r00002'", day="mended", body="other words stand here")
@@ -102,14 +110,13 @@ def test_night_publishes_new_kept_values_and_draws_nothing(released: States, cha
     assert (manifest.kept_changed, manifest.snapshot.records) == (2, 6)
     assert "kept_changed" in manifest.exposes
     assert all("kept_changed" in row["privacy"]["exposes"] for row in public)
+    if changes == "scan":  # a publication counts alike
+        return
 
     draws = lake.draws()
-    lake.update("id = 'r00006'", note="6")
-    assert night().records == 0
-    assert (lake.draws(), verified(lake).kept_changed) == (draws, 0)
     lake.update("id = 'r00006'", day="wrong")
     assert lake.run(config).kept_changed == 1
-    lake.update("id = 'r00006'", day=before["r00006"]["day"])
+    lake.update("id = 'r00006'", day=before["r00006"]["day"], note="6")
     assert night().kept_changed == 1, "what no publication showed is not counted in the next one"
     assert (len(lake.draws()), verified(lake).kept_changed) == (len(draws) + 2, 0)
     assert days(lake.rows(lake.public)) == days(public)
@@ -157,10 +164,9 @@ def test_kept_values_follow_corrected_authors_and_refused_edits(states: States):
     assert {row["id"] for row in lake.rows(lake.public) if row["author"] == "a9"} == {"r00001", "r00002"}
     assert verified(lake).kept_changed == 4
     lake.update("id IN ('r00003', 'r00004')", day="later")
-    report = run_night(config, lambda: lake.spark).report
-    assert report is not None
+    report = lake.run(config)
     assert (report.records, report.corrected, report.kept_changed, report.stale) == (0, 0, 2, 0)
-    assert {name for name, day in days(lake.rows(lake.public)).items() if day == "later"} == {"r00003", "r00004"}
+    assert {name for name, row in lake.newest().items() if row["day"] == "later"} == {"r00003", "r00004"}
 
 
 @pytest.mark.long
