@@ -20,7 +20,7 @@ VERSIONS = sorted(
     (file.parent for file in (ROOT / "tests" / "releases").glob("*/expected.json")),
     key=lambda version: tuple(map(int, version.name.split("."))),
 )
-"""What versions wrote by tests/releases/make.py."""
+"""Directories with the files that versions wrote by tests/releases/make.py."""
 RELEASE = VERSIONS[-1]
 """A release of two nights with a rotated key, a changed record and a withdrawn one."""
 KEPT = RELEASE / "release" / "public"
