@@ -17,6 +17,8 @@ import pytest
 from support.intervals import least_chance, most_chance
 from support.releases import DiedError, Lake, read_delta
 from support.workspaces import WORDS, Workspace
+from wordveil.assembly.bundles import build_bundle
+from wordveil.assembly.jobs import find_table_terms
 from wordveil.errors import InputError, ReleaseError
 from wordveil.measures.estimates import Estimator
 from wordveil.mechanisms.laws import SymbolLaw
@@ -32,7 +34,7 @@ from wordveil.spark.release.maintenance import show
 from wordveil.spark.release.night import Night, run_night
 from wordveil.spark.release.run import withdraw
 from wordveil.spark.sanitise import layout
-from wordveil.spark.sanitise.job import count_groups, run_sanitise
+from wordveil.spark.sanitise.job import count_groups, require_rows, run_sanitise
 
 EPSILON, DELTA, LOSS, GROUP = 1.9, 0.01, 2.0, 20
 FIRST, SECOND = WORDS[:20], WORDS[20:40]
@@ -174,10 +176,12 @@ def test_a_shuffled_job_with_a_small_group_writes_nothing(spark: Any, workspace:
     assert not list(tmp_path.glob(".*")) + list(tmp_path.glob("out/*.parquet"))
 
 
-def test_a_shuffled_job_refuses_a_delta_of_one_row(spark: Any, workspace: Workspace, tmp_path: Path):
-    config = write_job(workspace, corpus(0, 200), tmp_path / "out", shuffle={"delta": 0.005})
+def test_a_shuffled_job_refuses_a_delta_of_one_row(workspace: Workspace):
+    config = workspace.config(**sections(workspace, public_only=True, shuffle={"delta": 0.005}))
+    terms = find_table_terms(config.output.shuffle, config.record_settings("run"), build_bundle(config))
+    assert terms is not None
     with pytest.raises(InputError, match=r"output.shuffle.delta = 0.005: is not below 1 over 200 rows"):
-        run_sanitise(config, lambda: spark)
+        require_rows((200, 1, 200), terms)
 
 
 class Nights:
