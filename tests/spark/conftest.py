@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.releases import Lake, States
-from support.workspaces import Workspace, corpus
+from support.workspaces import Workspace, corpus, packed_session
 from wordveil.spark.platform.versions import VERSION
 
 
@@ -37,6 +38,13 @@ def lake(states: States) -> Lake:
 def drawn(states: States) -> Lake:
     """The same release, which has run once."""
     return states.restore("drawn")
+
+
+@pytest.fixture(scope="module")
+def packed(spark: Any) -> Iterator[Any]:
+    """The session, which packs files by bytes."""
+    with packed_session(spark) as session:
+        yield session
 
 
 @pytest.fixture

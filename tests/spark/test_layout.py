@@ -5,7 +5,6 @@ test_strict_runs.py shows the same of a public table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from support import toys
-from support.workspaces import WORDS, Workspace, packed_session
+from support.workspaces import WORDS, Workspace
 from wordveil import Run, sanitise
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.sanitise import layout
@@ -25,13 +24,6 @@ from wordveil.spark.sanitise.job import run_sanitise
 
 RECORDS, FILES = 200, 5
 STRICT = {"profile": "strict", "n_max": 4, "refused": "empty"}
-
-
-@pytest.fixture(scope="module")
-def packed(spark) -> Iterator[Any]:
-    """Spark packs files by bytes."""
-    with packed_session(spark) as session:
-        yield session
 
 
 def table(lengths: np.ndarray, *, sound: bool = True) -> pa.Table:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,7 +28,7 @@ import pytest
 
 from support.hostile_texts import HOSTILE, MOST_BYTES, random_texts
 from support.releases import EXPONENTIAL, Lake
-from support.workspaces import WORDS, Workspace, packed_session
+from support.workspaces import WORDS, Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.assembly.run_report import RunReport
 from wordveil.records.schema import STATISTICS
@@ -106,13 +106,6 @@ class Seen:
     files: list[Any]
     tables: Mapping[str, Any]
     log: bytes
-
-
-@pytest.fixture(scope="module")
-def packed(spark) -> Iterator[Any]:
-    """Spark packs files by bytes."""
-    with packed_session(spark) as session:
-        yield session
 
 
 @pytest.fixture(scope="module")
