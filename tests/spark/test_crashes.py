@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.releases import DiedError, Lake, States
+from support.releases import Lake, States, die_after
 from support.workspaces import KEY, corpus, draw_key
 from wordveil.assembly.run_report import RunReport
 from wordveil.crypto.keys import rotate_key
@@ -20,22 +20,6 @@ from wordveil.spark.platform import delta_table
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.run import ReleaseRunner, abandon, run_release
 
-RESERVED = 5
-"""The number of the commit that reserves."""
-
-
-def die_at(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
-    """The process dies after its commit of this number; the steps that it did."""
-    steps: list[str] = []
-
-    def committed(step: str) -> None:
-        steps.append(step)
-        if len(steps) == number:
-            raise DiedError(step)
-
-    monkeypatch.setattr(delta_table, "after_commit", committed)
-    return steps
-
 
 @pytest.fixture(scope="module")
 def states(released: States) -> States:
@@ -43,11 +27,8 @@ def states(released: States) -> States:
     (``reserved``), or that has run as ``night-1`` (``drawn``).
     """
     lake = released.restore("written")
-    with pytest.MonkeyPatch.context() as patch:
-        seen = die_at(patch, RESERVED)
-        with pytest.raises(DiedError):
-            lake.run(run_id="night-1")
-    assert seen[-1] == "reserve"
+    with die_after("reserve"):
+        lake.run(run_id="night-1")
     released.keep("reserved")
     return released
 
@@ -65,34 +46,19 @@ def reserved(states: States) -> Lake:
     return states.restore("reserved")
 
 
-def test_a_run_that_dies_after_each_commit_is_finished(
-    states: States, undisturbed: RunReport, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_run_that_dies_after_each_commit_is_finished(states: States, undisturbed: RunReport):
     """Each start makes one commit and dies; what it leaves on the disk is what the next one begins with."""
     reference = states.restore("drawn")
     tables = reference.draws(), reference.entries()
     lake = states.restore("written")
-    steps: list[str] = []
-
-    def committed(step: str) -> None:
-        steps.append(step)
-        raise DiedError(step)
-
-    monkeypatch.setattr(delta_table, "after_commit", committed)
-    for _ in range(8):
-        with pytest.raises(DiedError):
+    for step in (
+        *("create ledger", "create draws", "create journal"),
+        *("intent", "reserve", "draws", "settle", "finished"),
+    ):
+        with die_after(1) as steps:
             lake.run(run_id="night-1")
+        assert steps == [step]
         lake.forget()
-    assert steps == [
-        "create ledger",
-        "create draws",
-        "create journal",
-        "intent",
-        "reserve",
-        "draws",
-        "settle",
-        "finished",
-    ]
     report = lake.run(run_id="night-1")
     assert (report.run_id, report.records, report.released) == ("night-1", 8, 8)
     assert dataclasses.replace(undisturbed, seconds=report.seconds) == report, (

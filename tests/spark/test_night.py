@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.releases import DiedError, Lake, States
+from support.releases import Lake, States, die_after
 from wordveil.release.events import GATE, PUBLISHED
-from wordveil.spark.platform import delta_table
 from wordveil.spark.release.night import Night, run_night
 
 
@@ -71,33 +70,22 @@ STEPS = ("create ledger", "create draws", "create journal", "intent", "reserve",
 @pytest.mark.parametrize(
     ("begun", "steps"), [("drawn", STEPS[-1:]), pytest.param("written", STEPS, marks=pytest.mark.long)]
 )
-def test_a_night_that_dies_after_each_commit_is_finished(
-    states: States, begun: str, steps: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-):
+def test_a_night_that_dies_after_each_commit_is_finished(states: States, begun: str, steps: tuple[str, ...]):
     """Each start makes one commit and dies. At the end there is what an undisturbed night leaves.
 
     test_crashes.py shows the commits before the gate of a run by itself.
     """
     undisturbed = outcome(states.restore("spent"))
     lake = states.restore(begun)
-    done: list[str] = []
-
-    def committed(step: str) -> None:
-        done.append(step)
-        raise DiedError(step)
-
-    monkeypatch.setattr(delta_table, "after_commit", committed)
-    for _ in steps:
-        with pytest.raises(DiedError):
+    for step in steps:
+        with die_after(1) as done:
             spend_night(lake)
+        assert done == [step]
         lake.forget()
-    assert tuple(done) == steps
     # From here on a call that dies has measured once more: only whole gates lead to a publication.
-    monkeypatch.setattr(delta_table, "after_commit", lambda step: committed(step) if step == "public table" else None)
-    with pytest.raises(DiedError):
+    with die_after("public table"):
         spend_night(lake)
     lake.forget()
-    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
     made = spend_night(lake)
     assert made.publication is not None
     assert outcome(lake) == undisturbed

@@ -20,7 +20,7 @@ from py4j.protocol import Py4JJavaError
 from pyarrow.fs import FileSystem, copy_files
 
 from support import object_store
-from support.releases import DiedError, Lake, States, corpus_with_authors
+from support.releases import DiedError, Lake, States, corpus_with_authors, die_after
 from support.workspaces import clean_environment, corpus
 from wordveil.assembly.bundles import find_bundle
 from wordveil.config.load import Config
@@ -28,7 +28,7 @@ from wordveil.config.schema import LedgerSection, OutputSection, ReleaseHome
 from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import verify_table
-from wordveil.spark.platform import delta_table, locks
+from wordveil.spark.platform import locks
 from wordveil.spark.platform.delta import CLASS, require_exclusive_commits
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
@@ -228,7 +228,7 @@ def test_a_run_waits_for_another_and_not_for_one_that_has_died(
 
 
 @pytest.mark.long
-def test_nights_on_s3_that_die_are_those_of_a_disk(released: States, endpoint: str, monkeypatch: pytest.MonkeyPatch):
+def test_nights_on_s3_that_die_are_those_of_a_disk(released: States, endpoint: str):
     """Each night a process dies after one of its commits, and another one finishes."""
     lake = released.restore("written")
     spark = lake.spark
@@ -238,18 +238,8 @@ def test_nights_on_s3_that_die_are_those_of_a_disk(released: States, endpoint: s
         lake.write(added, mode="overwrite")
         write_by_spark(spark, added, there.input.path, mode="overwrite" if night else "append")
         assert lake.run(here, run_id=f"night-{night}").released >= 4
-        left = 1 + night % 5
-
-        def die(step: str) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise DiedError(step)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(delta_table, "after_commit", die)
-            with pytest.raises(DiedError):
-                lake.run(there, run_id=f"night-{night}")
+        with die_after(1 + night % 5):
+            lake.run(there, run_id=f"night-{night}")
         lake.forget()
         lake.run(there, run_id=f"night-{night}")
     lake.release(here)

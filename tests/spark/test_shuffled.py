@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.intervals import least_chance, most_chance
-from support.releases import DiedError, Lake, read_delta
+from support.releases import Lake, die_after, read_delta
 from support.workspaces import WORDS, Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.assembly.jobs import find_table_terms
@@ -25,7 +25,6 @@ from wordveil.mechanisms.laws import SymbolLaw
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import MANIFEST, verify_table
 from wordveil.spark.analytics import analyse
-from wordveil.spark.platform import delta_table
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.erase import erase
 from wordveil.spark.release.gate import run_gate
@@ -195,18 +194,6 @@ class Nights:
         self.lake.forget()
         return run_night(self.config, lambda: self.lake.spark, run_id=name)
 
-    def die_after(self, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Spend a first night that dies after a commit."""
-
-        def die(done: str) -> None:
-            if done == step:
-                raise DiedError
-
-        with monkeypatch.context() as context:
-            context.setattr(delta_table, "after_commit", die)
-            with pytest.raises(DiedError):
-                self.spend("night-0")
-
     def manifest(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.lake.public / MANIFEST).read_text("utf-8"))["manifest"]
         return found
@@ -272,12 +259,11 @@ def test_nights_add_rows_once_and_never_change_one(spark: Any, tmp_path: Path, w
     assert all(row["low_of_all"] <= row["low"] <= row["high"] <= row["high_of_all"] for row in found)
 
 
-def test_a_killed_and_a_moved_table_show_no_few_rows_alone(
-    spark: Any, tmp_path: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_killed_and_a_moved_table_show_no_few_rows_alone(spark: Any, tmp_path: Path, workspace: Workspace):
     nights = Nights(spark, Workspace(tmp_path), workspace)
     nights.lake.write(corpus(0, 30))
-    nights.die_after("public table", monkeypatch)
+    with die_after("public table"):
+        nights.spend("night-0")
     made = erase(nights.config, lambda: spark, ids=["r0003"])
     kept = next(place for place in made.places if place.place == "public table")
     assert (made.publication, made.is_gone, kept.texts) == (None, False, 1)
@@ -304,13 +290,12 @@ def test_a_killed_and_a_moved_table_show_no_few_rows_alone(
 
 @pytest.mark.long
 @pytest.mark.parametrize("step", ["adding", "table", "create public table", "public table"])
-def test_a_publication_that_dies_adds_its_rows_once(
-    spark: Any, tmp_path: Path, workspace: Workspace, step: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_publication_that_dies_adds_its_rows_once(spark: Any, tmp_path: Path, workspace: Workspace, step: str):
     """Rows that it has written are signed. If it has written none, a record may still be withdrawn."""
     nights = Nights(spark, Workspace(tmp_path), workspace)
     nights.lake.write(corpus(0, 30))
-    nights.die_after(step, monkeypatch)
+    with die_after(step):
+        nights.spend("night-0")
     withdraw(nights.config, lambda: spark, ["r0003"])
     nights.lake.write(corpus(100, 25))
     assert nights.spend("night-2").publication is not None

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.releases import DiedError, Lake
+from support.releases import Lake, die_after
 from support.workspaces import Workspace, corpus, write_delta
 from wordveil.errors import ConfigError, ReleaseError, SparkJobError
-from wordveil.spark.platform import delta_table
 from wordveil.spark.release import stream as stream_of_releases
 from wordveil.spark.release.night import Night
 from wordveil.spark.release.stream import run_stream
@@ -50,23 +49,16 @@ def stream(spark, workspace: Workspace) -> Iterator[Stream]:
         query.stop()
 
 
-def test_stream_batch_is_a_night_and_when_it_dies_is_paid_once(stream: Stream, monkeypatch: pytest.MonkeyPatch):
+def test_stream_batch_is_a_night_and_when_it_dies_is_paid_once(stream: Stream):
     lake = stream.lake
     (first,) = stream.follow()
     assert first.report.released == 4
     assert first.publication is not None
     shutil.copytree(stream.checkpoint, lake.root / "older")
     stream.arrive(3, seed=2)
-
-    def die(step: str) -> None:
-        if step == "draws":
-            raise DiedError
-
     # Once its rows have landed and its run is drawn, but not settled.
-    with monkeypatch.context() as patch:
-        patch.setattr(delta_table, "after_commit", die)
-        with pytest.raises(DiedError):
-            stream.follow()
+    with die_after("draws"):
+        stream.follow()
     assert lake.reserved() > 0
     (second,) = stream.follow()
     assert second.report.run_id == f"{first.report.run_id.rsplit('-', 1)[0]}-1"

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from support.releases import EXPONENTIAL, DiedError, Lake, States, corpus_with_authors
+from support.releases import EXPONENTIAL, Lake, States, corpus_with_authors, die_after
 from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError
-from wordveil.spark.platform import delta_table
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.maintenance import reset
 from wordveil.spark.release.publish import publish
@@ -53,21 +52,9 @@ def budgets(**limits: Any) -> dict[str, Any]:
     return {"unit": "pure", "relation": "any_text", **limits}
 
 
-def die_after(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
-    """The process dies after its commit of this step."""
-
-    def committed(step: str) -> None:
-        if step == wanted:
-            raise DiedError(step)
-
-    monkeypatch.setattr(delta_table, "after_commit", committed)
-
-
-def interrupt(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str, config: Any, run_id: str = "night-1") -> None:
-    die_after(monkeypatch, step)
-    with pytest.raises(DiedError):
+def interrupt(lake: Lake, step: str, config: Any, run_id: str = "night-1") -> None:
+    with die_after(step):
         lake.run(config, run_id=run_id)
-    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
 
 
 def charged(lake: Lake) -> dict[str, int]:
@@ -79,13 +66,13 @@ def charged(lake: Lake) -> dict[str, int]:
 
 
 @pytest.mark.long
-def test_resumed_run_keeps_to_the_budgets_it_began_with(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_resumed_run_keeps_to_the_budgets_it_began_with(lake: Lake):
     """As it reserves, and as it draws. Without them all records would be drawn, and those that were refused when it was
     reserved would be charged to nobody.
     """
     cost = price(lake)
-    interrupt(lake, monkeypatch, "intent", config_of(lake, budgets=budgets(author=2 * cost)))
-    interrupt(lake, monkeypatch, "reserve", config_of(lake))
+    interrupt(lake, "intent", config_of(lake, budgets=budgets(author=2 * cost)))
+    interrupt(lake, "reserve", config_of(lake))
     assert lake.reserved() == 8 * 24
     report = lake.run(config_of(lake), run_id="night-1")
     assert (report.released, report.quarantined) == (8, {"over_author_budget": 4})
@@ -94,11 +81,11 @@ def test_resumed_run_keeps_to_the_budgets_it_began_with(lake: Lake, monkeypatch:
 
 
 @pytest.mark.long
-def test_resumed_run_keeps_to_the_longest_text_it_began_with(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_resumed_run_keeps_to_the_longest_text_it_began_with(lake: Lake):
     """By a policy whose tokens are counted: the long record was not reserved."""
     text = {"profile": "readable"}
     lake.sql("UPDATE {input} SET body = repeat('waab ', 200) WHERE id = 'r00003'")
-    interrupt(lake, monkeypatch, "reserve", config_of(lake, text=text, input={"max_bytes": 400}))
+    interrupt(lake, "reserve", config_of(lake, text=text, input={"max_bytes": 400}))
     report = lake.run(config_of(lake, text=text), run_id="night-1")
     assert report.quarantined == {"oversize": 1}
     assert {record: spent for record, spent in lake.spent().items() if spent} == {
@@ -110,9 +97,9 @@ def test_resumed_run_keeps_to_the_longest_text_it_began_with(lake: Lake, monkeyp
 
 
 @pytest.mark.long
-def test_settling_frees_the_reserved_and_charges_the_unreserved(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_settling_frees_the_reserved_and_charges_the_unreserved(lake: Lake):
     """Somebody has deleted a reservation, and added one of which nothing is drawn."""
-    interrupt(lake, monkeypatch, "draws", config_of(lake))
+    interrupt(lake, "draws", config_of(lake))
     ledger = f"delta.`{lake.ledger}`"
     one = lake.spark.table(ledger).where("record_id = 'r00001'")
     ghost = one.selectExpr(*("'ghost' AS record_id" if name == "record_id" else name for name in one.columns))
@@ -170,15 +157,13 @@ def spent_by_record(lake: Lake) -> dict[str, int]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("changes", ["feed", "scan"])
-def test_a_corrected_author_is_charged_and_the_old_charge_stays(
-    drawn: Lake, monkeypatch: pytest.MonkeyPatch, changes: str
-):
+def test_a_corrected_author_is_charged_and_the_old_charge_stays(drawn: Lake, changes: str):
     """For all that was charged of its records, a draw and an abandoned run; once, and without drawing anything, however
     often the author changes.
     """
     lake, config = drawn, config_of(drawn, input={"changes": changes})
     lake.update("author = 'a1'", body="waab waac")
-    interrupt(lake, monkeypatch, "reserve", config, "night-2")
+    interrupt(lake, "reserve", config, "night-2")
     abandon(config.home, lambda: lake.spark, "night-2")
     texts = {name: row["text"] for name, row in lake.newest().items()}
     before = {"a0": 3 * 24, "a1": 3 * 48, "a2": 3 * 24, "a3": 3 * 24}
@@ -286,12 +271,10 @@ def test_withdrawn_record_stays_out_whatever_befalls_the_tables(drawn: Lake):
     assert spent_by_author(lake) == {"a0": 3 * 24, "a1": 3 * 24, "a2": 3 * 24, "a3": 4 * 24}
 
 
-def test_withdrawal_that_dies_is_finished_and_in_the_ledger_once(drawn: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_withdrawal_that_dies_is_finished_and_in_the_ledger_once(drawn: Lake):
     lake, config = drawn, config_of(drawn)
-    die_after(monkeypatch, "withdraw")
-    with pytest.raises(DiedError):
+    with die_after("withdraw"):
         withdraw(config, lambda: lake.spark, ["r00002"], run_id="erasure")
-    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
     withdraw(config, lambda: lake.spark, ["r00002", "r00003"], run_id="erasure")
     assert [row["record_id"] for row in lake.entries() if row["kind"] == "withdraw"] == ["r00002", "r00003"]
     newest = lake.newest()

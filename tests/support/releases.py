@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 
 from support.workspaces import Workspace, corpus, write_delta
 from wordveil.assembly.run_report import RunReport
 from wordveil.config.load import Config
+from wordveil.spark.platform import delta_table
 from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import publish
@@ -25,6 +28,21 @@ EXPONENTIAL = {"name": "exponential", "epsilon": 6.0, "gamma": 4.0}
 
 class DiedError(Exception):
     """The process is gone."""
+
+
+@contextlib.contextmanager
+def die_after(commit: str | int) -> Iterator[list[str]]:
+    """Let the process die after its first commit of a step, or after so many commits. Gives the steps that it did."""
+    steps: list[str] = []
+
+    def committed(step: str) -> None:
+        steps.append(step)
+        if commit in (step, len(steps)):
+            raise DiedError(step)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(DiedError):
+        patch.setattr(delta_table, "after_commit", committed)
+        yield steps
 
 
 class Lake:
