@@ -10,13 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from support.releases import DiedError, Lake, States, corpus_with_authors
+from support.releases import Lake, States, corpus_with_authors, die_after
 from support.workspaces import Workspace
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.records.schema import RELEASED
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import verify_table
-from wordveil.spark.platform import delta_table
 from wordveil.spark.release import maintenance
 from wordveil.spark.release.erase import Erasure, erase, find_records
 
@@ -37,6 +36,14 @@ def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
     lake.release(config_of(lake))
     states.keep("published")
     return states
+
+
+@pytest.fixture(scope="module")
+def made(states: States) -> Erasure:
+    """The erasure of the author a1 from that release, which leaves the state ``erased``."""
+    made = erase_from(states.restore("published"), authors=["a1"])
+    states.keep("erased")
+    return made
 
 
 @pytest.fixture
@@ -75,13 +82,13 @@ def outcome(lake: Lake) -> tuple[Any, ...]:
     return lake.draws(), lake.rows(lake.public), {str(sorted(entry.items())) for entry in entries}
 
 
-def test_erase_author_leaves_ids_in_the_ledger_alone(lake: Lake):
+def test_erase_author_leaves_ids_in_the_ledger_alone(lake: Lake, states: States, made: Erasure):
     """And the release goes on: over a source that still has the records, and under the author's budget."""
     newest, price, spent = lake.newest(), lake.entries()[0]["price"], lake.spent()
     sought = {*ERASED, *(str(newest[name]["text"]) for name in ERASED)}
     assert {part for part, _ in find_bytes(lake.home, sought)} == {"draws", "public"}
-    made = erase_from(lake, authors=["a1"])
     assert (made.records, made.withdrawn, made.unknown, made.is_gone) == (2, 2, (), True)
+    lake = states.restore("erased")
     assert find_bytes(lake.home, sought) == set()
     assert {name for _, name in find_bytes(lake.ledger, sought)} == set(ERASED)
     assert places_of(made) == {
@@ -96,10 +103,9 @@ def test_erase_author_leaves_ids_in_the_ledger_alone(lake: Lake):
     lake.update("id = 'r00001'", body="other words")
     lake.write(corpus_with_authors(14).take([8, 9, 13]))
     limits = {"unit": "pure", "relation": "any_text", "author": 4 * 24 * price, "delta": 1e-6}
-    report = lake.run(config_of(lake, budgets=limits))
-    assert (report.changes, report.released, report.refused) == ("feed", 2, {"over_author_budget": 1})
     scanning = config_of(lake, input={"author": "author", "changes": "scan"}, budgets=limits)
-    assert lake.run(scanning, full_snapshot=True).records == 0
+    report = lake.run(scanning, full_snapshot=True)
+    assert (report.changes, report.released, report.refused) == ("scan", 2, {"over_author_budget": 1})
     lake.release(config_of(lake))
     assert find_bytes(lake.home, sought) == set()
     assert lake.spent() == {**spent, "r00008": 24, "r00009": 24, "r00013": 0}
@@ -117,27 +123,7 @@ def test_erase_of_what_is_not_there_changes_nothing(lake: Lake):
     assert outcome(lake) == before
 
 
-def test_erase_under_a_failing_gate_goes_on_once_it_passes(lake: Lake):
-    strict = config_of(lake, gate={"min_records": 8})
-    made = erase_from(lake, strict, listed=["r00001", "nobody"])
-    assert (made.unknown, made.publication, made.is_gone) == (("nobody",), None, False)
-    assert places_of(made) == {
-        "input": (1, 1),
-        "draws": (1, 0),  # a mark, so that the next publication writes the record's directory again
-        "public table": (1, 1),
-        **dict.fromkeys(("old files", "journal", "logs and manifests"), (0, 0)),
-        "ledger": (3, 0),
-    }
-    made = erase_from(lake, ids=["r00001"], retain_hours=1)
-    assert (made.withdrawn, made.publication is not None) == (0, True)
-    left = places_of(made)
-    assert (left["draws"], left["public table"]) == ((0, 0), (0, 0))
-    assert left["old files"][1] > 0
-    assert not made.is_gone
-    assert erase_from(lake, ids=["r00001"]).is_gone
-
-
-STEPS = ("withdraw", "delete draws", "public table", "delete draws", "compact draws")
+STEPS = ("withdraw", "delete draws", "public table", "delete draws")
 ALL_STEPS = (
     *("withdraw", "intent", "draws", "finished", "delete draws", "gate", "public table", "published"),
     *("delete draws", "compact draws", "compact public table", "vacuumed"),
@@ -145,29 +131,29 @@ ALL_STEPS = (
 
 
 @pytest.mark.parametrize("steps", [STEPS, pytest.param(ALL_STEPS, marks=pytest.mark.long)], ids=["some", "all"])
-def test_erase_that_dies_after_each_commit_goes_on(
-    states: States, steps: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-):
-    """Each start goes to the next of the commits, and dies."""
+def test_erase_that_dies_or_fails_its_gate_goes_on(states: States, made: Erasure, steps: tuple[str, ...]):
+    """Each start goes to the next of the commits, and dies. The gate does not pass before the draws are deleted."""
+    undisturbed = outcome(states.restore("erased"))
     lake = states.restore("published")
-    erase_from(lake, ids=ERASED)
-    undisturbed = outcome(lake)
-    lake = states.restore("published")
-    seen: list[str] = []
-
-    def die(step: str) -> None:
-        if step == steps[len(seen)]:
-            seen.append(step)
-            raise DiedError(step)
-
-    monkeypatch.setattr(delta_table, "after_commit", die)
-    for _ in steps:
-        with pytest.raises(DiedError):
+    for number, step in enumerate(steps):
+        with die_after(step):
             erase_from(lake, ids=ERASED)
-    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
-    made = erase_from(lake, ids=ERASED)
-    assert tuple(seen) == steps
-    assert (made.records, made.withdrawn, made.is_gone) == (2, 0, True)
+        if number == steps.index("delete draws"):
+            refused = erase_from(lake, config_of(lake, gate={"min_records": 8}), listed=[*ERASED, "nobody"])
+            assert (refused.unknown, refused.publication, refused.is_gone) == (("nobody",), None, False)
+            assert places_of(refused) == {
+                "input": (2, 2),
+                "draws": (2, 0),  # marks, so that the next publication writes the records' directories again
+                "public table": (2, 2),
+                **dict.fromkeys(("old files", "journal", "logs and manifests"), (0, 0)),
+                "ledger": (9, 0),  # two starts have withdrawn them
+            }
+    kept, is_vacuumed = erase_from(lake, ids=ERASED, retain_hours=1), steps[-1] == "vacuumed"
+    left = places_of(kept)
+    assert (kept.withdrawn, left["draws"], left["public table"]) == (0, (0, 0), (0, 0))
+    assert kept.is_gone == (left["old files"] == (0, 0)) == is_vacuumed
+    last = erase_from(lake, ids=ERASED)
+    assert (last.records, last.withdrawn, last.is_gone) == (2, 0, True)
     assert outcome(lake) == undisturbed
 
 
