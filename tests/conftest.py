@@ -59,9 +59,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: next((_ORDER.index(folder) for folder in folders[item] if folder in _ORDER), 0))
 
 
-# Most objects die young: a third of the memory for them spares two of three collections. Java's second compiler takes
-# longer than it saves in a dozen nights, and tests run other code in each.
-_LONG_LIVED = "-Xmn700m"
+# Most objects die young: a third of the memory for them spares two of three collections. With all of it from the start,
+# old objects are not collected. Java's second compiler takes longer than it saves in a dozen nights, and tests run
+# other code in each.
+_LONG_LIVED = "-Xms2g -Xmn700m"
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedCheckpointFileManager"
 
 
@@ -82,6 +83,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     (home / "events").mkdir()
     options = {
         "spark.driver.memory": "2g",
+        # Pages of 32 MB, as tasks would take for a few rows, fill the memory of old objects.
+        "spark.buffer.pageSize": "1m",
         # Tests of commands do without them.
         **SMALL,
         # Delta's store for any file system starts `readlink` a dozen times for each commit; this one starts nothing.
