@@ -36,6 +36,11 @@ class RandomisedResponseSettings(MechanismSettings):
     epsilon: Annotated[float, Ge(0.01), Le(50.0)]
 
 
+def check_epsilon(epsilon: float) -> None:
+    if not 0.01 <= epsilon <= 50:
+        raise ValueError(f"Expected epsilon={epsilon} in [0.01, 50].")
+
+
 class RandomisedResponse(Mechanism[RandomisedResponseSettings]):
     """See the module. It has no arrays."""
 
@@ -72,8 +77,7 @@ class RandomisedResponse(Mechanism[RandomisedResponseSettings]):
         work: BuildContext,
         inputs: PublicInputs = NO_INPUTS,
     ) -> MechanismArtifact:
-        if not 0.01 <= settings.epsilon <= 50:
-            raise ValueError(f"Expected epsilon={settings.epsilon} in [0.01, 50].")
+        check_epsilon(settings.epsilon)
         digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
         guarantee = WordGuarantee(Metric("discrete", digest), settings.epsilon, settings.epsilon, 1.0, slack=1e-9)
         return MechanismArtifact({"epsilon": settings.epsilon, "padding": padding}, {}, guarantee)
@@ -111,6 +115,7 @@ class RandomisedResponse(Mechanism[RandomisedResponseSettings]):
         return law
 
     def at_epsilon(self, epsilon: float) -> Self:
+        check_epsilon(epsilon)
         return type(self)(self._size, epsilon, padding=self._padding)
 
 
