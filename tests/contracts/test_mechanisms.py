@@ -290,6 +290,23 @@ def test_epsilon_must_be_positive_and_finite(name: str, padding: bool) -> None:
             build(name, fit(name, TOY), CASES[name][1].small.at_epsilon(epsilon), padding=padding)
 
 
+@EPSILON_PADDED
+def test_another_epsilon_is_the_mechanism_built_with_it(name: str, padding: bool) -> None:
+    """Mechanisms that offer it draw what one built at that epsilon draws."""
+    (kind, example), mechanism = CASES[name], toy_mechanism(name, padding=padding)
+    settings = example.small.at_epsilon(1.5 * example.small.nominal_epsilon)
+    if (changed := mechanism.at_epsilon(settings.nominal_epsilon)) is None:
+        return
+    built = load_built(kind, SIZE, build(name, fit(name, TOY), settings, padding=padding))
+    batch, words = token_batch(records(padding=padding)), np.arange(SIZE, dtype=np.int32)
+    assert (changed.draw(batch, KEYS).ids == built.draw(batch, KEYS).ids).all()
+    if (stays := built.stay_probabilities(words)) is not None:
+        assert mechanism.stays_at([settings.nominal_epsilon], words)[0] == pytest.approx(stays, rel=1e-6)
+    for wrong in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="epsilon"):
+            changed.at_epsilon(wrong)
+
+
 @EVERY_PADDED
 def test_guarantee(name: str, padding: bool) -> None:
     mechanism, example = CASES[name]

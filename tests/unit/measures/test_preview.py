@@ -16,7 +16,6 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError
 from wordveil.measures import preview
 from wordveil.measures.preview import Quantiles, WordPreview, default_words, inspect, preview_words, sort_words
-from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.text.policy import TextPolicy
@@ -219,34 +218,6 @@ def test_shares_are_the_mechanisms_own(tmp_path):
         (first, most), (second, least) = item.replacements
         assert (first, second) == ("near", "far"), "by share"
         assert (most, least) == (pytest.approx(left, abs=0.015), pytest.approx(right, abs=0.015))
-
-
-@pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if kind.settings_type.has_epsilon()])
-def test_another_epsilon_is_the_mechanism_built_with_it(name):
-    """Mechanisms that offer it draw what one built at that epsilon draws."""
-    embedding, padding, first, second = toys.random_embedding(50, 6), True, 1.0, 3.0
-    if name.startswith("hyperbolic"):
-        embedding = replace(embedding, vectors=embedding.vectors * np.float32(0.1))
-        padding, first, second = False, 6.0, 9.0
-    if name == "staircase":  # it has no lists below 1.2, and padding's floor depends on epsilon
-        padding, first, second = False, 4.0, 6.0
-    others: dict[str, object] = {"model": "generator.npz"} if name == "er-ae" else {}
-    if name == "passages":
-        others = {"passages": "wordnet", "clusters": 50}
-    at_first, at_second = ({"epsilon": value, **others} for value in (first, second))
-    changed = toys.build_mechanism(embedding, at_first, padding=padding, mechanism=name).at_epsilon(second)
-    if changed is None:
-        pytest.skip("does not offer another epsilon")
-    batch = toys.token_batch([[*range(50), *([50] if padding else []), 51]])
-    built = toys.build_mechanism(embedding, at_second, padding=padding, mechanism=name)
-    assert changed.draw(batch, toys.KEYS).ids.tolist() == built.draw(batch, toys.KEYS).ids.tolist()
-    words = np.arange(50, dtype=np.int32)
-    stays = toys.build_mechanism(embedding, at_first, padding=padding, mechanism=name)
-    if (wanted := built.stay_probabilities(words)) is not None:
-        assert stays.stays_at([second], words)[0] == pytest.approx(wanted, rel=1e-6)
-    for wrong in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="epsilon"):
-            changed.at_epsilon(wrong)
 
 
 def test_each_preview_has_keys_of_its_own(bundle):
