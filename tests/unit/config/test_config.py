@@ -85,7 +85,6 @@ def load(directory: Path, *overrides: str) -> Config:
         ("mechanism.epsilon", 0, "mechanism.epsilon = 0: should be greater than 0"),
         ("mechanism.epsilon", "8", "valid number"),
         ("mechanism.search", "anoy", "mechanism.search = anoy: allowed: 'exact' or 'annoy'. Did you mean annoy?"),
-        ("mechanism.n_trees", 50, "mechanism.n_trees: is only for search: annoy. Remove it"),
         ("mechanism.embedding_format", "glov", "Did you mean glove?"),
         ("input.formt", "parquet", "input.formt: unknown key. Did you mean format?"),
         ("input.format", "detla", "is not a format that Spark is known to have. Did you mean delta?"),
@@ -107,24 +106,8 @@ def load(directory: Path, *overrides: str) -> Config:
         ("input.keep", ["ds", {**WHO, "name": "body"}], "input.keep = body: is the name of another column of"),
         ("input.keep", ["ds", {**WHO, "name": "status"}], "input.keep = status: is the name of another"),
         ("input.keep", [{"column": "ds", "as": "pseudonym"}], "output.partition_by = ds: is a column of pseudonyms"),
-        (
-            "input.rename",
-            {"a": "ticket", "b": "TICKET"},
-            "input.rename.b = TICKET: is the new name of a, too. Keep one",
-        ),
-        (
-            "input.rename",
-            {"a": "tiket"},
-            "input.rename.a = tiket: is a name that no setting of input has. Did you mean",
-        ),
-        (
-            "input.cast",
-            {"tiket": "int"},
-            "input.cast.tiket = int: is the type of a column that no setting of input has",
-        ),
         ("output.path", "hdfs://name:8020/a/b:c", "output.path = hdfs://name:8020/a/b:c: has a colon"),
         ("ledger", {"path": "03:00/ledger"}, "ledger.path = 03:00/ledger: has a colon"),
-        ("input.id", "body", "is also the id column"),
         ("text.n_max", None, "text.n_max: profile: strict (the default) hides the length and needs n_max"),
         ("text.types", {"email": "surogate"}, "text.types.email = surogate: "),
         ("text.types", {"e-mail": "mask"}, "Did you mean email?"),
@@ -135,7 +118,6 @@ def load(directory: Path, *overrides: str) -> Config:
         ("key", {}, "key: name exactly one of key.file and key.env"),
         ("key", None, "key: is required"),
         ("output.partition_by", ["dss"], "output.partition_by = dss: is not among input.keep; only kept columns are"),
-        ("output.path", "/lake/in/out", "is the input, inside it or above it"),
         ("spark", {"options": {IGNORED: "true"}}, f"spark.options = {IGNORED}"),
         ("bundel_store", "x", "bundel_store: unknown key. Did you mean bundle_store?"),
     ],
@@ -163,7 +145,6 @@ def test_annoy_needs_its_settings_and_every_fault_is_told():
     annoy = {**base()["mechanism"], "search": "annoy"}
     required = "mechanism.search_k: is required with search: annoy"
     for settings, words in (
-        ({"n_trees": 10, "search_k": None}, [required]),
         ({}, ["mechanism.n_trees: is required", required]),
         (
             {"n_trees": 0, "search_k": True},
@@ -174,11 +155,9 @@ def test_annoy_needs_its_settings_and_every_fault_is_told():
         found = faults({**base(), "mechanism": {**annoy, **settings}})
         assert len(found) == len(words), found
         assert all(any(word in fault for fault in found) for word in words), found
-    plain = {"epsilon": 8.0, "search": "exact", "pad_height": None}
-    assert parse_config(base(), "job.yaml").recipe("").settings == plain
-    chosen = {"search": "annoy", "n_trees": 10, "search_k": 500}
-    recipe = parse_config(changed("mechanism", {**annoy, **chosen}), "job.yaml").recipe("")
-    assert recipe.settings == {**plain, **chosen}
+    chosen = {**annoy, "n_trees": 10, "search_k": 500}
+    recipe = parse_config(changed("mechanism", chosen), "job.yaml").recipe("")
+    assert recipe.settings == {"epsilon": 8.0, "search": "annoy", "n_trees": 10, "search_k": 500, "pad_height": None}
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -248,6 +227,8 @@ def test_passages_lie_where_no_record_is(place: str, input_path: str, tmp_path: 
         parse_config(raw, "job.yaml", directory=tmp_path)
     raw["mechanism"]["passages"] = "/lake/input.txt"
     assert parse_config(raw, "job.yaml", directory=tmp_path).mechanism.name == "passages"
+    with pytest.raises(ConfigError, match=r"mechanism\.texts = .*: is input\.path, inside it or above it"):
+        parse_config(changed("mechanism.texts", "/lake/in/texts.txt"), "job.yaml")
 
 
 def test_the_statement_of_what_is_public_covers_every_file():

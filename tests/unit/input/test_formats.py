@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.toys import toy_settings
-from wordveil.config.load import Config, parse_config
-from wordveil.errors import ConfigError
+from support import configs
+from support.configs import find_faults, parse
 from wordveil.input.formats import find_source_faults, has_header, reader_options
 from wordveil.input.source import Source
 
@@ -17,24 +16,13 @@ HIDDEN = "pelican-37"
 
 
 def settings(**source: Any) -> dict[str, Any]:
-    section = {"name": "laplace", "epsilon": 4.0, "embedding": "demo", "public": True}
-    corpus = {"path": "/lake/in", "id": "id", "text": "body", **source}
-    return toy_settings(section, input=corpus, output={"path": "/lake/out"})
-
-
-def parse(given: dict[str, Any]) -> Config:
-    return parse_config(given, "tests")
-
-
-def find_faults(given: dict[str, Any]) -> dict[str, str]:
-    with pytest.raises(ConfigError) as error:
-        parse(given)
-    assert HIDDEN not in str(error.value)
-    return {fault.where: fault.problem for fault in error.value.faults}
+    return configs.settings(source=source, text={"n_max": 8})
 
 
 def faults(**source: Any) -> dict[str, str]:
-    return find_faults(settings(**source))
+    found = find_faults(settings(**source))
+    assert HIDDEN not in str(found)
+    return found
 
 
 def source(**given: Any) -> Source:

@@ -17,7 +17,7 @@ from wordveil.cli.plan_tables import plan_facts, print_clusters
 from wordveil.config.guess import Column
 from wordveil.config.load import parse_config
 from wordveil.config.schema import SparkSection
-from wordveil.errors import ConfigError, PublicFileError
+from wordveil.errors import PublicFileError
 from wordveil.measures.preview import inspect
 from wordveil.records.sanitiser import release_terms
 from wordveil.spark.input.inspect import read_columns, reads_changes
@@ -170,12 +170,6 @@ def test_public_texts_tell_the_fit_and_the_words_of_a_sample(workspace: Workspac
     texts.unlink()
     with pytest.raises(PublicFileError, match=r"mechanism\.texts = .*: no such file"):
         make_plan(config, refuse)
-
-
-def test_public_texts_inside_the_corpus_are_refused(workspace: Workspace):
-    inside = str(workspace.root / "corpus" / "texts.txt")
-    with pytest.raises(ConfigError, match=r"mechanism\.texts = .*is input\.path, inside it or above it"):
-        workspace.config(mechanism={"texts": inside})
 
 
 @pytest.mark.parametrize(("output", "by_cluster"), [("representative", True), ("member", False)])
