@@ -124,6 +124,8 @@ def test_json_is_exact_and_in_ascii(run: Command, capsys: pytest.CaptureFixture[
         assert show_on_terminal(out).isascii()
         found = json.loads(out)
         assert (found["rows"] if isinstance(found, dict) else found) == rows
+    output.print_json_rows(iter([]))
+    assert json.loads(capsys.readouterr().out) == []
     assert run("docs", "\x9b", "--json")[1].isascii()
 
 

@@ -12,7 +12,6 @@ import pytest
 from support.run_reports import make_run_report
 from wordveil.assembly.run_report import RunReport
 from wordveil.cli.ledger import plain_row, print_costs
-from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
 from wordveil.cli.release_tables import print_report, release_facts, report_facts
 from wordveil.cli.tables import show_time
@@ -80,13 +79,8 @@ def test_left_of_a_budget_is_printed_without_rounding_noise(left, text, capsys: 
 def test_left_of_a_release_is_small_against_its_corpus_limit(capsys: pytest.CaptureFixture[str]):
     row = plain_row({"release": "r", **FIGURES, "spent": 5e8, "corpus": 90.0, "left": 10.0}, BUDGET)
     print_costs([row], BUDGET, ["release", *FIGURES, "corpus", "left"], 20)
-    assert [cell for cell in capsys.readouterr().out.split() if cell[0].isdigit()] == [
-        "12",
-        "345",
-        "500,000,000",
-        "90",
-        "10",
-    ]
+    figures = [cell for cell in capsys.readouterr().out.split() if cell[0].isdigit()]
+    assert figures == ["12", "345", "500,000,000", "90", "10"]
 
 
 @pytest.mark.parametrize("author", ["a", "customer-" * 7])
@@ -135,17 +129,6 @@ def test_the_first_row_says_how_long_its_limit_lasts():
 def test_show_time_takes_the_largest_unit_of_two_or_more(seconds: float, text: str):
     assert show_time(seconds / 3600) == text
     assert show_time(None) == "unknown"
-
-
-def test_json_is_an_array_and_csv_has_a_header(capsys: pytest.CaptureFixture[str]):
-    rows = [plain_row({"author": name, "spent": 1.5}, BUDGET) for name in ('a"1', "b,2")]
-    print_json_rows(iter(rows))
-    assert json.loads(capsys.readouterr().out) == rows
-    print_json_rows(iter([]))
-    assert json.loads(capsys.readouterr().out) == []
-    print_csv_rows(iter(rows), list(rows[0]))
-    values = "1.5,False,pure,any_text"
-    assert capsys.readouterr().out == f'author,spent,unbounded,unit,for\n"a""1",{values}\n"b,2",{values}\n'
 
 
 def test_ids_are_the_lines_of_a_file_or_of_standard_input(tmp_path, monkeypatch: pytest.MonkeyPatch):

@@ -154,25 +154,10 @@ def test_eight_bit_directory_is_decoded_by_its_table(tmp_path):
     assert (load(str(tmp_path / "small")).vectors == expected).all()
 
 
-BAD_ROWS = {
-    "nan": (np.nan, "NaN or infinite"),
-    "inf": (np.inf, "NaN or infinite"),
-    "-inf": (-np.inf, "NaN or infinite"),
-    "zeros": (0, "all zeros"),
-}
-
-
-@pytest.mark.parametrize("fault", BAD_ROWS)
 @pytest.mark.parametrize("kind", WRITERS)
-def test_unusable_row_is_named(tmp_path, kind, fault):
-    value, problem = BAD_ROWS[fault]
-    vectors = VECTORS.copy()
-    vectors[2] = [value, 0, 0]
-    path = written(tmp_path, kind, vectors=vectors)
-    message = refusal(path)
-    assert path in message
-    assert f"row 2 ({'don' + chr(39) + 't'!r}) " in message
-    assert problem in message
+def test_unusable_row_is_named(tmp_path, kind):
+    path = written(tmp_path, kind, vectors=VECTORS * [[1], [1], [0], [1]])
+    assert f'{path}: row 2 ("don\'t") is all zeros' in refusal(path)
 
 
 @pytest.mark.parametrize("kind", ["glove", "wordveil"])
@@ -189,6 +174,7 @@ MANY[9_999] = 0
     ("words", "vectors", "problem"),
     [
         ([*map(str, range(10_000))], MANY, r"row 9999 \('9999'\) is all zeros"),
+        *((WORDS, VECTORS * [[1], [1], [bad], [1]], "row 2 .* NaN or infinite") for bad in (np.nan, np.inf, -np.inf)),
         (["a", "b", "c", "b"], VECTORS, "'b' is listed more than once, in rows 1 and 3"),
         *((["a", "b", word, "c"], VECTORS, "the word of row 2 is empty") for word in ("", " ", "\u3000", "\t")),
         *((["a", "b", "c", word], VECTORS, "row 3 holds a line break or NUL") for word in ("a\nb", "a\r", "\0a")),

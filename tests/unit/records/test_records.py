@@ -95,16 +95,6 @@ def test_privacy_says_what_the_record_cost(sanitiser, bundles):
     }
 
 
-def test_privacy_of_a_hidden_length_is_the_same_for_every_record(sanitiser, bundles):
-    rows = run(sanitiser(**PADDED), [TEXT, "cat", ""])["privacy"].to_pylist()
-    assert rows[0] == rows[1] == rows[2]
-    assert (rows[0]["tokens"], rows[0]["relation"]) == (6, "any_text")
-    assert rows[0]["epsilon_pure"] == rows[0]["epsilon_bound"] == pytest.approx(6 * bundles[True].guarantee.pure)
-    out = run(sanitiser(length="sample", n_max=7), [TEXT, "cat", ""])
-    assert [len(words_drawn(text)) for text in out["text"].to_pylist()] == [7, 7, 7]
-    assert {row["composition"] for row in out["privacy"].to_pylist()} == {"sampled"}
-
-
 REASONS = [None, "null_id", "oversize", None, "null_text", "undecodable", "duplicate_id", None]
 
 

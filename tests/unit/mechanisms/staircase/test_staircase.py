@@ -299,9 +299,6 @@ def test_at_a_larger_epsilon_it_is_what_a_build_there_is(floor_mass: float | Non
     assert padded.at_epsilon(6.0) is None
 
 
-# One and several threads.
-
-
 # Broken tables.
 
 
