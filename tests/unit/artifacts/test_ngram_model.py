@@ -64,15 +64,13 @@ def read_pairs(found: Bigrams) -> dict[tuple[str, str], int]:
 
 def test_bigrams_are_those_of_the_counts(tmp_path):
     """Longer n-grams of the model are left out."""
-    model = ngram_models.make_model(tmp_path, TEXTS, NgramSettings(3, 1))
-    found = bigrams_of(model)
+    found = bigrams_of(ngram_models.make_model(tmp_path, TEXTS, NgramSettings(3, 1)))
     counts = ngram_models.count_ngrams(TEXTS, 2)
     words = found.words.to_pylist()
     assert {(word,): count for word, count in zip(words, found.counts.tolist(), strict=True)} == {
         gram: count for gram, count in counts.items() if len(gram) == 1
     }
-    pairs = read_pairs(found)
-    assert pairs == {gram: count for gram, count in counts.items() if len(gram) == 2}
+    assert read_pairs(found) == {gram: count for gram, count in counts.items() if len(gram) == 2}
     assert len(found.first) == len(words) + 1
     assert found.first[-1] == len(found.followers) == len(found.pair_counts)
 
@@ -91,5 +89,5 @@ def test_model_is_opened_by_path_and_refused_by_setting(tmp_path):
     two = r"holds 2 n-gram models: .*\(max_n 2, min_count 1\), .*Set mechanism\.ngrams to the directory of one"
     with pytest.raises(NgramError, match=two):
         open_named(str(tmp_path / "one"))
-    with pytest.raises(NgramError, match="holds no n-gram model"):
+    with pytest.raises(NgramError, match=r"holds no n-gram model\. Make one with `wordveil ngrams`"):
         open_named(str(tmp_path / "none"))

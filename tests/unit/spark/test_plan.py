@@ -43,8 +43,7 @@ def no_session(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_plain_table_is_planned_without_spark(workspace: Workspace):
     workspace.write_corpus(corpus(3))
-    plan = make_plan(workspace.config(), refuse)
-    assert plan.columns == {"id": "string", "body": "string", "day": "string"}
+    assert make_plan(workspace.config(), refuse).columns == {"id": "string", "body": "string", "day": "string"}
     with pytest.raises(SparkStartedError):
         make_plan(workspace.config(input={"where": "note > 1"}), refuse)
 
@@ -103,8 +102,7 @@ def test_budgets_of_visible_lengths_need_a_sample(workspace: Workspace):
     assert found.longest_cost == 8 * price
     by_metric = replace(config.budget, unit=bundle.guarantee.metric.identifier)
     assert add_sampled_costs(plan, sample, by_metric, terms).longest_cost == bundle.guarantee.epsilon
-    public = replace(terms, n_max=24)
-    assert add_sampled_costs(plan, sample, config.budget, public) == plan
+    assert add_sampled_costs(plan, sample, config.budget, replace(terms, n_max=24)) == plan
 
 
 def test_linkage_with_hidden_order_of_words_is_not_forecast(workspace: Workspace):
@@ -191,21 +189,17 @@ def test_a_preview_says_whether_words_stand_for_clusters(
     assert WORDS[0] in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("section", [{"master": "yarn"}, {"options": {"spark.sql.caseSensitive": "true"}}])
-def test_spark_is_asked_where_its_section_may_read_otherwise(workspace: Workspace, section: dict[str, Any]):
-    path = workspace.write_corpus(corpus(3))
-    assert read_local_schema(str(path), SparkSection(), delta=False)
-    assert read_local_schema(str(path), SparkSection(**section), delta=False) is None
-
-
-def test_spark_is_asked_where_it_runs_or_is_configured(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
-    path = workspace.write_corpus(corpus(3))
+def test_spark_is_asked_where_it_may_read_otherwise(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
+    path = str(workspace.write_corpus(corpus(3)))
+    assert read_local_schema(path, SparkSection(), delta=False)
+    for section in (SparkSection(master="yarn"), SparkSection(options={"spark.sql.caseSensitive": "true"})):
+        assert read_local_schema(path, section, delta=False) is None
     for name in ("HADOOP_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT"):
         with monkeypatch.context() as patch:
             patch.setenv(name, "/etc/hadoop")
-            assert read_local_schema(str(path), SparkSection(), delta=False) is None, name
+            assert read_local_schema(path, SparkSection(), delta=False) is None, name
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", object())
-    assert read_local_schema(str(path), SparkSection(), delta=False) is None
+    assert read_local_schema(path, SparkSection(), delta=False) is None
 
 
 @pytest.mark.parametrize(("text", "pads"), [({"n_max": 8}, True), ({"length": "as_is"}, False)])

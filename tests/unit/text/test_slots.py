@@ -124,8 +124,7 @@ def test_grams_are_those_of_their_texts():
         for n in (2, 3, 4):
             windows = [words[start : start + n] for start in range(len(words) - n + 1)]
             wanted += [[*window, *[-1] * (4 - n)] for window in windows if min(window) >= 0]
-    rows = code.decode(b"".join(grams))
-    assert sorted(rows.tolist()) == sorted(wanted)
+    assert sorted(code.decode(b"".join(grams)).tolist()) == sorted(wanted)
     ordered = code.decode(b"".join(sorted(grams))).tolist()
     assert ordered == sorted(wanted, key=lambda row: (sum(word >= 0 for word in row), row))
 
@@ -146,8 +145,6 @@ def test_the_same_counts_give_the_same_digest_and_others_another(tmp_path, model
 
 
 def test_a_model_is_found_or_refused_by_name(tmp_path):
-    with pytest.raises(NgramError, match=r"holds no n-gram model\. Make one with `wordveil ngrams`"):
-        find_model(tmp_path / "nowhere")
     ngram_models.make_model(tmp_path, PUBLIC, SMALL)
     ngram_models.make_model(tmp_path, PUBLIC[1:], SMALL)
     with pytest.raises(NgramError, match=r"holds 2 n-gram models: .*Set text.ngrams to the directory of one of them"):
@@ -184,8 +181,7 @@ VOCABULARY = Vocabulary(pa.array(["anna", "play", "song", "the", "light"]))
 
 def test_the_codec_copies_carrier_phrases_and_draws_the_rest(model):
     codec = Codec(policy_of(model), VOCABULARY, model)
-    text = "Please turn off the LIGHT, play the next Song by ANNA; Quux 7th!"
-    encoded = codec.encode(pa.array([text]))
+    encoded = codec.encode(pa.array(["Please turn off the LIGHT, play the next Song by ANNA; Quux 7th!"]))
     assert encoded.ids.tolist() == [1, 0, VOCABULARY.unknown, VOCABULARY.unknown]
     words = codec.decode(np.array([4, 2, 3, 4], np.int32), encoded.offsets, encoded.skeleton)
     assert words.to_pylist() == ["Please turn off the LIGHT, light the next Song by SONG; The light!"]
@@ -207,8 +203,7 @@ def test_a_record_keeps_its_words_outside_slots(model, tmp_path):
     bundle = toys.laplace_bundle(tmp_path, toys.random_embedding(40, 4), 1.0, padding=False)
     texts = [f"{text} quux" for text in PUBLIC]
     settings = toys.RecordSettings(toys.RELEASE, "run", policy_of(model), ())
-    sanitiser = toys.RecordSanitiser(settings, bundle, toys.KEYS, model)
-    whole = toys.sanitise(sanitiser, toys.record_batch(texts))
+    whole = toys.sanitise(toys.RecordSanitiser(settings, bundle, toys.KEYS, model), toys.record_batch(texts))
     for text, result, privacy in zip(texts, whole["text"].to_pylist(), whole["privacy"].to_pylist(), strict=True):
         mask = kept(model, [text])[0]
         pairs = zip(ngram_models.cut_words(text), ngram_models.cut_words(result), mask, strict=True)
