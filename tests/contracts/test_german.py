@@ -8,7 +8,6 @@ from itertools import product
 from pathlib import Path
 from types import ModuleType
 
-import pyarrow as pa
 import pytest
 import yaml
 
@@ -17,7 +16,6 @@ from support.repository import ROOT, load_script, needs
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config, parse_config
-from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 
 pytestmark = needs("py3langid", "stopwordsiso", "wordfreq")
 KINDS = {
@@ -63,19 +61,8 @@ def configure(home: Path) -> Config:
     """The example's configuration, with clusters that fit so few words."""
     given = yaml.safe_load((ROOT / "conf" / "text" / "german.yaml").read_text("utf-8"))
     mechanism = {**given["mechanism"], "sizes": [6], "embedding": str(home / "german.vec")}
-    return parse_config(
-        {
-            "format_version": 2,
-            "release": toys.RELEASE,
-            "input": {"path": "mails", "id": "id", "text": "body"},
-            "mechanism": mechanism,
-            "bundle_store": str(home / "bundles"),
-            "text": given["text"],
-            "key": {"file": "key"},
-            "output": {"path": "out"},
-        },
-        "german.yaml",
-    )
+    sections = {"release": toys.RELEASE, "text": given["text"], "bundle_store": str(home / "bundles")}
+    return parse_config(toys.toy_settings(mechanism, **sections), "german.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -83,17 +70,10 @@ def bundle(home: Path) -> Bundle:
     return build_bundle(configure(home))
 
 
-def sanitise(bundle: Bundle, config: Config) -> pa.Table:
-    ids = pa.array([f"r{number}" for number in range(len(TEXTS))])
-    columns = [ids, pa.array(TEXTS), pa.nulls(len(TEXTS), pa.string())]
-    batch = pa.RecordBatch.from_arrays(columns, names=["id", TEXT_COLUMN, REASON_COLUMN])
-    return toys.sanitise(toys.record_sanitiser(bundle, config.policy), batch)
-
-
 def test_german_comes_out_as_german_and_the_rest_is_refused(bundle, home):
     vocabulary = {word for kind in KINDS.values() for word in kind}
     assert {*bundle.vocabulary.array.to_pylist()} == vocabulary, "words as the job looks them up"
-    out = sanitise(bundle, configure(home))
+    out = toys.sanitise(toys.record_sanitiser(bundle, configure(home).policy), toys.record_batch(TEXTS))
     reasons = out["reason"].to_pylist()
     assert reasons == [None, None, "other_language", "other_language", "too_many_unknown_words", None]
     for given, written in zip(TEXTS[:2], out["text"].to_pylist(), strict=False):

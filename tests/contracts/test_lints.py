@@ -9,71 +9,44 @@ from typing import Any
 import pytest
 import yaml
 
-from support.document_lints import (
-    find_broken_links,
-    find_commands,
-    find_faults,
-    find_headless_tables,
-    find_long_lines,
-    find_missing_imports,
-    find_missing_names,
-    find_unknown_keys,
-    list_commands,
-    load_schema,
-)
+from support import document_lints, lints
 from support.documents import cut_document
-from support.lints import (
-    LABORATORY,
-    SAMPLING,
-    find_concrete_mechanisms,
-    find_configured,
-    find_docstrings_without_verb,
-    find_global_randomness,
-    find_importers,
-    find_long_test_names,
-    find_private_uses,
-    find_repeated_classes,
-    find_undocumented,
-    find_unreached,
-    find_upward_imports,
-    find_wide,
-)
 
 NUMPY = "import numpy as np\n"
 # For each lint of a file: where the file is, what is in it, and what is found.
 BREACHES: dict[str, tuple[Callable[[Path, Path], list[str]], str, str, list[str]]] = {
     "import upwards, also inside functions": (
-        find_upward_imports,
+        lints.find_upward_imports,
         "crypto/keys.py",
         "def f():\n  from wordveil.errors import E\n  from wordveil.records import g\n  from wordveil import spark\n",
         ["keys.py:3 imports records", "keys.py:4 imports spark"],
     ),
     "import upwards inside the room that imports Spark": (
-        find_upward_imports,
+        lints.find_upward_imports,
         "spark/sanitise/job.py",
         "from wordveil.spark.input.source import a\nfrom wordveil.spark.release.run import b\n",
         ["job.py:2 imports release"],
     ),
     "concrete mechanism": (
-        find_concrete_mechanisms,
+        lints.find_concrete_mechanisms,
         "audit/module.py",
         "from wordveil.mechanisms.base import A\nfrom wordveil.mechanisms.tree.mechanism import Tree\n",
         ["audit/module.py:2 wordveil.mechanisms.tree.mechanism"],
     ),
     "concrete mechanism in its room": (
-        find_concrete_mechanisms,
+        lints.find_concrete_mechanisms,
         "mechanisms/module.py",
         "from wordveil.mechanisms.tree.mechanism import Tree\n",
         [],
     ),
     "whole configuration under any name": (
-        lambda path, _: find_configured(path),
+        lambda path, _: lints.find_configured(path),
         "spark/module.py",
         "from wordveil.config.load import Config as C\ndef f(c: C): ...\nclass A:\n    c: C\ndef g(d): ...\nB = C\n",
         ["A", "f", "the module"],
     ),
     "whole configuration for two values": (
-        find_wide,
+        lints.find_wide,
         "assembly/module.py",
         (
             "def f(c: Config | None):\n  c.key, c.text.n_max, c.key\ndef g(c: Config):\n  f(c), c.key\n"
@@ -82,13 +55,13 @@ BREACHES: dict[str, tuple[Callable[[Path, Path], list[str]], str, str, list[str]
         ["f"],
     ),
     "no docstring": (
-        lambda path, _: find_undocumented(path),
+        lambda path, _: lints.find_undocumented(path),
         "module.py",
         'class A(B):\n    """A."""\n\n    def say(self): ...\n\n\ndef f(): ...\n\n\ndef _g(): ...\n',
         ["the module", "A.say", "f"],
     ),
     "docstring without a verb": (
-        lambda path, _: find_docstrings_without_verb(path),
+        lambda path, _: lints.find_docstrings_without_verb(path),
         "module.py",
         'def f():\n    """Count."""\n\n\nclass A:\n    def g(self):\n        """How many."""\n',
         ["g"],
@@ -121,20 +94,24 @@ def test_file_lint_breach_found(tmp_path: Path, lint: Callable[[Path, Path], Any
     ],
 )
 def test_randomness_lint_global_state_found_in_every_room(tmp_path: Path, code: str):
-    for room in ("mechanisms", *SAMPLING):
-        assert find_global_randomness(write_module(tmp_path, f"{room}/module.py", code), tmp_path) != []
+    for room in ("mechanisms", *lints.SAMPLING):
+        assert lints.find_global_randomness(write_module(tmp_path, f"{room}/module.py", code), tmp_path) != []
 
 
 @pytest.mark.parametrize("call", ["np.random.default_rng(seed)", "np.random.Generator(np.random.PCG64(seed))"])
 def test_randomness_lint_seed_allowed_where_samples_are_drawn(tmp_path: Path, call: str):
-    for room in ("mechanisms", *SAMPLING):
+    for room in ("mechanisms", *lints.SAMPLING):
         path = write_module(tmp_path, f"{room}/module.py", f"{NUMPY}{call}\n")
-        assert (find_global_randomness(path, tmp_path) == []) == (room in SAMPLING)
+        assert (lints.find_global_randomness(path, tmp_path) == []) == (room in lints.SAMPLING)
 
 
 def test_laboratory_lint_import_found():
-    sources = {"a": f"def f():\n    from {LABORATORY}.runner import run", "b": f"import {LABORATORY}", "c": "import os"}
-    assert find_importers(sources) == ["a", "b"]
+    sources = {
+        "a": f"def f():\n    from {lints.LABORATORY}.runner import run",
+        "b": f"import {lints.LABORATORY}",
+        "c": "import os",
+    }
+    assert lints.find_importers(sources) == ["a", "b"]
 
 
 def test_reach_lint_unreached_module_found():
@@ -147,11 +124,11 @@ def test_reach_lint_unreached_module_found():
         "wordveil.lost": "import wordveil.a.b",
         "wordveil.more": "import wordveil.lost",
     }
-    assert find_unreached(modules, ["wordveil"]) == ["wordveil.lost", "wordveil.more"]
+    assert lints.find_unreached(modules, ["wordveil"]) == ["wordveil.lost", "wordveil.more"]
 
 
 def test_class_lint_repeated_name_found():
-    assert find_repeated_classes(["class A: ...\nclass B: ...", "class C:\n    class A: ..."]) == {"A"}
+    assert lints.find_repeated_classes(["class A: ...\nclass B: ...", "class C:\n    class A: ..."]) == {"A"}
 
 
 def test_private_lint_each_kind_of_use_found():
@@ -159,24 +136,24 @@ def test_private_lint_each_kind_of_use_found():
         "from wordveil.text import codec, _a\nimport other\nother._no\ncodec._b\ncodec.__doc__\ncodec.c\n"
         'patch.setattr(codec, "_d", 1)\npatch.setattr(other, "_no", 1)\npatch.setattr("wordveil.text.codec._e", 1)\n'
     )
-    assert sorted(find_private_uses(source)) == ["_a", "_b", "_d", "_e"]
+    assert sorted(lints.find_private_uses(source)) == ["_a", "_b", "_d", "_e"]
 
 
 def test_name_lint_long_name_of_a_test_found():
     long = "test_" + "x" * 56
-    assert find_long_test_names(f"def {long}(): ...\ndef {long[:-1]}(): ...\ndef {long[5:]}_(): ...") == [long]
+    assert lints.find_long_test_names(f"def {long}(): ...\ndef {long[:-1]}(): ...\ndef {long[5:]}_(): ...") == [long]
 
 
 @pytest.mark.parametrize("link", ["[a](b.md)", "[a](#b)", "![a](b.png)", "[a\nb](docs/none.md#b)"])
 def test_link_lint_broken_link_found(tmp_path: Path, link: str):
     path = tmp_path / "a.md"
     path.write_text(f"# A\n\n## Other\n\n{link} [fine](#other)\n")
-    assert len(find_broken_links(path)) == 1
+    assert len(document_lints.find_broken_links(path)) == 1
 
 
 def test_import_lint_missing_name_found():
     source = "from wordveil import Run, santise\nfrom wordveil.nowhere import a\nfrom pyspark import b\n"
-    assert find_missing_imports(source) == ["wordveil.santise", "wordveil.nowhere.a"]
+    assert document_lints.find_missing_imports(source) == ["wordveil.santise", "wordveil.nowhere.a"]
 
 
 def test_name_lint_missing_module_or_file_found():
@@ -188,7 +165,7 @@ def test_name_lint_missing_module_or_file_found():
         "wordveil.key",
     ]
     missing = ["wordveil.steward", "wordveil.building.make", "wordveil.spark.santise", "jobs/plans.py"]
-    assert find_missing_names([*spans, *missing]) == missing
+    assert document_lints.find_missing_names([*spans, *missing]) == missing
 
 
 @pytest.mark.parametrize(
@@ -203,12 +180,12 @@ def test_name_lint_missing_module_or_file_found():
     ],
 )
 def test_command_lint_unknown_word_found(text: str):
-    assert [fault for words in find_commands(text) for fault in find_faults(words)] != []
+    assert [fault for words in document_lints.find_commands(text) for fault in document_lints.find_faults(words)] != []
 
 
 def test_command_lint_group_may_be_a_command():
-    assert {"evaluate", "evaluate compare", "release gate"} <= {*list_commands()}
-    assert "release" not in {*list_commands()}
+    assert {"evaluate", "evaluate compare", "release gate"} <= {*document_lints.list_commands()}
+    assert "release" not in {*document_lints.list_commands()}
 
 
 @pytest.mark.parametrize(
@@ -223,15 +200,15 @@ def test_command_lint_group_may_be_a_command():
     ],
 )
 def test_key_lint_unknown_key_found(text: str, found: list[str]):
-    assert find_unknown_keys(yaml.safe_load(text), [load_schema()]) == found
+    assert document_lints.find_unknown_keys(yaml.safe_load(text), [document_lints.load_schema()]) == found
 
 
 def test_width_lint_long_line_found_outside_tables_and_code():
     long = "word " * 30
     document = f"{long}\n\n- {long}\n\n| {long} |\n\n```\n{long}\n```\n\n    {long}\n"
-    assert find_long_lines(cut_document(document)) == [1, 3]
+    assert document_lints.find_long_lines(cut_document(document)) == [1, 3]
 
 
 def test_table_lint_row_after_an_empty_line_found():
     document = "| a | b |\n| --- | :-: |\n| c | d |\n\n| e | f |\n| g | h |\n\n```\n| code |\n```\n"
-    assert find_headless_tables(cut_document(document)) == [5]
+    assert document_lints.find_headless_tables(cut_document(document)) == [5]

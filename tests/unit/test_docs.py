@@ -11,19 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.document_lints import (
-    LINK,
-    find_broken_links,
-    find_commands,
-    find_faults,
-    find_headless_tables,
-    find_long_lines,
-    find_missing_imports,
-    find_missing_names,
-    find_unknown_keys,
-    list_commands,
-    load_schema,
-)
+from support import document_lints
 from support.documents import DOCS, cut_document, read_document
 from support.repository import ROOT, find_offenders
 from wordveil.text.draft import DraftPolicy
@@ -35,12 +23,12 @@ LIST = ROOT / "llms.txt"
 def test_the_list_for_language_models_follows_its_convention():
     """A name, a summary as a quote, and sections whose lines are a link and what it leads to."""
     lines = LIST.read_text("utf-8").split("\n")
-    assert find_broken_links(LIST) == []
+    assert document_lints.find_broken_links(LIST) == []
     assert lines[0] == "# wordveil"
     assert lines[2].startswith("> ")
     sections = lines[next(n for n, line in enumerate(lines) if line.startswith("## ")) :]
     assert [line for line in sections if line and not re.match(r"## \w|- \[[^\]]+\]\([^)]+\): [\w`]", line)] == []
-    linked = {match[1] for match in LINK.finditer("\n".join(sections))}
+    linked = {match[1] for match in document_lints.LINK.finditer("\n".join(sections))}
     assert {"README.md", "docs/index.md", "docs/settings.md", "docs/in-code.md", "conf/release.yaml"} <= linked
 
 
@@ -54,10 +42,10 @@ def test_the_documents_name_every_command():
         " ".join(words[:count])
         for path in DOCS
         for text in code_of(path)
-        for words in find_commands(text)
+        for words in document_lints.find_commands(text)
         for count in (1, 2)
     }
-    assert {*list_commands()} - named == set()
+    assert {*document_lints.list_commands()} - named == set()
 
 
 def test_make_targets_exist():
@@ -73,7 +61,7 @@ def test_make_targets_exist():
 
 def configurations(path: Path) -> Iterator[Any]:
     """The parts of configurations in a document: YAML blocks, and code that begins with a top-level key."""
-    keys = "|".join(load_schema()["properties"])
+    keys = "|".join(document_lints.load_schema()["properties"])
     for language, text in read_document(path).code:
         plain = "\n".join(text.split("\n"))
         if language == "yaml" or (not language and re.match(rf"\s*({keys}): ?[{{\n\"\w]", plain)):
@@ -94,9 +82,11 @@ DOTTED = re.compile(r"^(\w+)\.(\w+)(?:\.(\w+))?(?::.*)?$")
 
 def settings(path: Path) -> Iterator[list[str]]:
     """Settings that a document names as ``section.key``, and those of ``--set``."""
-    sections = {name for name, node in load_schema()["properties"].items() if find_unknown_keys({"": 1}, [node])} - {
-        "spark"
-    }
+    sections = {
+        name
+        for name, node in document_lints.load_schema()["properties"].items()
+        if document_lints.find_unknown_keys({"": 1}, [node])
+    } - {"spark"}
     for span in read_document(path).spans:
         match = DOTTED.match(span)
         if match and match[1] in sections and match[2] not in ("py", "yaml", "json"):
@@ -111,23 +101,26 @@ def nest(parts: list[str]) -> Any:
 
 
 LINTS: dict[str, Callable[[Path], list[Any]]] = {
-    "links resolve": find_broken_links,
-    "modules and files exist": lambda path: find_missing_names(read_document(path).spans),
-    "prose ends at 120 columns": lambda path: find_long_lines(read_document(path)),
-    "tables have heads": lambda path: find_headless_tables(read_document(path)),
+    "links resolve": document_lints.find_broken_links,
+    "modules and files exist": lambda path: document_lints.find_missing_names(read_document(path).spans),
+    "prose ends at 120 columns": lambda path: document_lints.find_long_lines(read_document(path)),
+    "tables have heads": lambda path: document_lints.find_headless_tables(read_document(path)),
     "Python imports what exists": lambda path: [
         name
         for language, text in read_document(path).code
         if language == "python"
-        for name in find_missing_imports(text)
+        for name in document_lints.find_missing_imports(text)
     ],
     "commands and options exist": lambda path: [
-        fault for text in code_of(path) for words in find_commands(text) for fault in find_faults(words)
+        fault
+        for text in code_of(path)
+        for words in document_lints.find_commands(text)
+        for fault in document_lints.find_faults(words)
     ],
     "configurations and settings name keys of the schema": lambda path: [
         key
         for part in (*configurations(path), *map(nest, settings(path)))
-        for key in find_unknown_keys(part, [load_schema()])
+        for key in document_lints.find_unknown_keys(part, [document_lints.load_schema()])
     ],
 }
 

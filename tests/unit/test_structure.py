@@ -10,27 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support import lints
 from support.commands import wordveil_group
-from support.lints import (
-    ENTRIES,
-    KNOWN_MECHANISMS,
-    ROOMS,
-    SPARK_ROOMS,
-    find_concrete_mechanisms,
-    find_configured,
-    find_docstrings_without_verb,
-    find_global_randomness,
-    find_importers,
-    find_long_test_names,
-    find_names,
-    find_private_uses,
-    find_repeated_classes,
-    find_undocumented,
-    find_unreached,
-    find_upward_imports,
-    find_wide,
-    list_imports,
-)
 from support.repository import LIB, MODULES, ROOT, find_offenders
 
 TESTS = [path for folder in ("tests", "research/tests") for path in (ROOT / folder).rglob("*.py")]
@@ -40,40 +21,42 @@ MAX_PRIVATE_USES = 61
 
 
 def test_rooms_and_modules_are_the_same():
-    assert {path.relative_to(LIB).parts[0].removesuffix(".py") for path in MODULES} - {"__init__"} == set(ROOMS)
+    assert {path.relative_to(LIB).parts[0].removesuffix(".py") for path in MODULES} - {"__init__"} == set(lints.ROOMS)
     inside = {
         path.relative_to(LIB / "spark").parts[0].removesuffix(".py")
         for path in MODULES
         if LIB / "spark" in path.parents
     }
-    assert inside - {"__init__"} == set(SPARK_ROOMS)
+    assert inside - {"__init__"} == set(lints.SPARK_ROOMS)
 
 
 def test_imports_come_from_rooms_above():
     packages = {LIB / "__init__.py", LIB / "spark" / "__init__.py"}
-    assert find_offenders(find_upward_imports, [path for path in MODULES if path not in packages]) == {}
+    assert find_offenders(lints.find_upward_imports, [path for path in MODULES if path not in packages]) == {}
 
 
 def test_the_package_itself_imports_the_public_face_alone():
-    found = {item.module for item in list_imports(LIB / "__init__.py") if item.module.startswith("wordveil.")}
+    found = {item.module for item in lints.list_imports(LIB / "__init__.py") if item.module.startswith("wordveil.")}
     assert found == {"wordveil.version", "wordveil.api"}
 
 
 def test_nothing_but_the_registry_knows_concrete_mechanisms():
-    assert find_offenders(find_concrete_mechanisms, MODULES) == {}
-    known = {(str(path.relative_to(LIB)), item.module) for path in MODULES for item in list_imports(path)}
-    assert known >= KNOWN_MECHANISMS, "an exception that is not needed any more"
+    assert find_offenders(lints.find_concrete_mechanisms, MODULES) == {}
+    known = {(str(path.relative_to(LIB)), item.module) for path in MODULES for item in lints.list_imports(path)}
+    assert known >= lints.KNOWN_MECHANISMS, "an exception that is not needed any more"
 
 
 def test_spark_only_entries_take_the_configuration():
     folder = LIB / "spark"
-    found = {str(path.relative_to(folder)): {*find_configured(path)} for path in MODULES if folder in path.parents}
-    assert {place: names for place, names in found.items() if names} == ENTRIES
+    found = {
+        str(path.relative_to(folder)): {*lints.find_configured(path)} for path in MODULES if folder in path.parents
+    }
+    assert {place: names for place, names in found.items() if names} == lints.ENTRIES
 
 
 def test_functions_take_sections_rather_than_the_configuration():
     """Modules of commands are the door itself."""
-    assert find_offenders(find_wide, [path for path in MODULES if path.parent != LIB / "cli"]) == {}
+    assert find_offenders(lints.find_wide, [path for path in MODULES if path.parent != LIB / "cli"]) == {}
 
 
 def importers(package: str, *folders: str) -> set[str]:
@@ -82,7 +65,7 @@ def importers(package: str, *folders: str) -> set[str]:
     return {
         str(path.relative_to(ROOT))
         for path in paths
-        if any(found.module.split(".")[0] == package and not found.typing_only for found in list_imports(path))
+        if any(found.module.split(".")[0] == package and not found.typing_only for found in lints.list_imports(path))
     }
 
 
@@ -115,25 +98,27 @@ def test_the_path_of_a_worker_loads_nothing_heavy(module, banned):
     assert all(importlib.util.find_spec(name) for name in HEAVY), "else they could not be loaded"
 
 
-@pytest.mark.parametrize("lint", [find_undocumented, find_docstrings_without_verb, find_global_randomness])
+@pytest.mark.parametrize(
+    "lint", [lints.find_undocumented, lints.find_docstrings_without_verb, lints.find_global_randomness]
+)
 def test_modules_are_documented_and_never_draw_at_random(lint: Callable[[Path], list[str]]):
     assert find_offenders(lint, MODULES) == {}
 
 
 def test_class_names_repeated_in_the_package_stay_few():
     """Rename a class instead of adding its name: a name that two classes have cannot be searched for."""
-    assert find_repeated_classes(path.read_text("utf-8") for path in MODULES) <= REPEATED_CLASSES
+    assert lints.find_repeated_classes(path.read_text("utf-8") for path in MODULES) <= REPEATED_CLASSES
 
 
 def test_private_names_used_by_tests_stay_few():
     """A test of a private name breaks with each change inside: test what the public ones do with it."""
-    uses = find_offenders(lambda path: find_private_uses(path.read_text("utf-8")), TESTS)
+    uses = find_offenders(lambda path: lints.find_private_uses(path.read_text("utf-8")), TESTS)
     assert sum(map(len, uses.values())) <= MAX_PRIVATE_USES, uses
 
 
 def test_names_of_tests_stay_short():
     """A name of 60 characters fits on a line of a report."""
-    assert find_offenders(lambda path: find_long_test_names(path.read_text("utf-8")), TESTS) == {}
+    assert find_offenders(lambda path: lints.find_long_test_names(path.read_text("utf-8")), TESTS) == {}
 
 
 def test_files_stay_readable():
@@ -154,10 +139,10 @@ def name_module(path: Path) -> str:
 def test_the_product_does_not_import_the_laboratory():
     programs = [path for folder in ("jobs", "airflow_dags", "examples") for path in (ROOT / folder).rglob("*.py")]
     paths = [*MODULES, *programs, *(ROOT / "tests").rglob("*.py")]
-    assert find_importers({str(path.relative_to(ROOT)): path.read_text("utf-8") for path in paths}) == []
+    assert lints.find_importers({str(path.relative_to(ROOT)): path.read_text("utf-8") for path in paths}) == []
 
 
 def test_no_module_is_reached_by_tests_alone():
     modules = {name_module(path): path.read_text("utf-8") for path in MODULES}
-    programs = [name for path in PROGRAMS for name in find_names(path.read_text("utf-8"))]
-    assert find_unreached(modules, [*STARTS, *programs]) == []
+    programs = [name for path in PROGRAMS for name in lints.find_names(path.read_text("utf-8"))]
+    assert lints.find_unreached(modules, [*STARTS, *programs]) == []

@@ -5,29 +5,24 @@ column, as records of their own.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from support import toys
-from wordveil.generators.initial import make_repeating_weights
 from wordveil.measures.recovery import measure_recovery
 from wordveil.measures.text_lengths import forecast_lengths
 from wordveil.measures.token_draws import choose_records, draw_texts, fit_texts
-from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
-from wordveil.mechanisms.inputs import PublicInputs, rank_frequencies
-from wordveil.neighbours.blocks import BuildContext
+from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.text.policy import TextPolicy
 
 EMBEDDING = toys.random_embedding(40, 8, seed=3)
 PAD = EMBEDDING.size
 
 
-def generator(epsilon: float = 60.0) -> ErAe:
-    inputs = PublicInputs(generator=make_repeating_weights(EMBEDDING))
-    built = ErAe.build(
-        EMBEDDING, ErAeSettings(epsilon=epsilon, model="g"), padding=True, work=BuildContext(), inputs=inputs
-    )
-    return ErAe.load(PAD, built.parameters, built.arrays)
+def generator(epsilon: float = 60.0) -> Mechanism[Any]:
+    return toys.build_mechanism(EMBEDDING, {"epsilon": epsilon, "model": "g"}, padding=True, mechanism="er-ae")
 
 
 def test_texts_are_cut_and_filled_column_by_column() -> None:

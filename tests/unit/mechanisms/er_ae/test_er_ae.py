@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support.toys import KEYS, counted_contexts, random_embedding, sequences, token_batch
+from support.toys import KEYS, build_artifact, counted_contexts, random_embedding, sequences, token_batch
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.generators.inference import GeneratorState, WholeNumberGenerator
@@ -30,8 +30,7 @@ def embedding() -> Embedding:
 
 
 def build(embedding: Embedding, settings: ErAeSettings = SETTINGS, *, padding: bool = True) -> MechanismArtifact:
-    inputs = PublicInputs(generator=make_repeating_weights(embedding, LENGTH))
-    return ErAe.build(embedding, settings, padding=padding, work=BuildContext(), inputs=inputs)
+    return build_artifact(ErAe, embedding, settings, padding=padding)
 
 
 def load(embedding: Embedding, settings: ErAeSettings = SETTINGS, *, padding: bool = True) -> ErAe:
