@@ -27,17 +27,13 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
 def run_installed(source: Path, name: str, folder: Path, home: Path) -> Outcomes:
     """Install a package and, for each run of ``plugged/running.py``, list the tests and whether each passed."""
     command = [sys.executable, TESTS / "contracts" / "plugged" / "running.py", folder, name]
-    environment = environment_with(install_plugin(home, source))
-    subprocess.run(command, cwd=TESTS.parent, env=environment, check=True)
+    subprocess.run(command, cwd=TESTS.parent, env=environment_with(install_plugin(home, source)), check=True)
+    # Of a report's tests those that failed or were skipped have a child.
+    reports = {path.stem: ET.parse(path).iter("testcase") for path in folder.glob("*.xml")}  # noqa: S314 - pytest's own
     return {
-        path.stem: {f"{test.get('classname')}::{test.get('name')}": len(test) == 0 for test in read_tests(path)}
-        for path in folder.glob("*.xml")
+        name: {f"{test.get('classname')}::{test.get('name')}": len(test) == 0 for test in report}
+        for name, report in reports.items()
     }
-
-
-def read_tests(path: Path) -> list[ET.Element]:
-    """The tests of a report, of which those that failed or were skipped have a child."""
-    return [*ET.parse(path).iter("testcase")]  # noqa: S314 - pytest wrote it
 
 
 def test_a_sound_mechanism_keeps_every_contract(outcomes: Outcomes) -> None:

@@ -11,8 +11,11 @@ from wordveil.neighbours.exact import ExactNearest, scoring_rows
 
 @pytest.mark.parametrize("epsilon", [5.0, 20.0, 60.0])
 def test_noisy_queries_find_their_true_nearest_word(epsilon: float):
+    check_search(load("demo").vectors, epsilon)
+
+
+def check_search(vectors: np.ndarray, epsilon: float) -> None:
     """The nearest word is that by all scores in float64."""
-    vectors = load("demo").vectors
     rng = np.random.default_rng(int(epsilon))
     dimension = vectors.shape[1]
     noise = rng.standard_normal((dimension, 200))

@@ -20,7 +20,6 @@ from wordveil.errors import ConfigError, InputError
 from wordveil.input.source import Source
 from wordveil.spark.input.inspect import read_columns
 from wordveil.spark.input.source import open_input
-from wordveil.spark.platform.filesystem import _GUESS_TYPES
 from wordveil.spark.sanitise.job import run_sanitise
 
 DIRECTORIES = {
@@ -33,6 +32,7 @@ DIRECTORIES = {
     "zip=true/code=null/grade=1_000": ("true", "null", "1_000"),
 }
 NAMES = ("zip", "code", "grade")
+GUESS = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 @pytest.fixture(params=["parquet", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("csv", "json"))])
@@ -68,7 +68,7 @@ def find_ids(
 
 
 def test_values_of_directories_are_kept_as_they_are_written(spark, workspace: Workspace, written: str):
-    spark.conf.set(_GUESS_TYPES, "true")
+    spark.conf.set(GUESS, "true")
     section: dict[str, Any] = {"format": written, "keep": list(NAMES)}
     config = workspace.config(input=section)
     if written == "parquet":  # the job writes what it reads, of whatever format
@@ -78,8 +78,8 @@ def test_values_of_directories_are_kept_as_they_are_written(spark, workspace: Wo
         rows = [row.asDict() for row in open_input(spark, config.source).read().collect()]
     values = {row["id"]: tuple(row[name] for name in NAMES) for row in rows}
     assert values == {f"r{number}": values for number, values in enumerate(DIRECTORIES.values())}
-    assert spark.conf.get(_GUESS_TYPES) == "true"
-    spark.conf.unset(_GUESS_TYPES)
+    assert spark.conf.get(GUESS) == "true"
+    spark.conf.unset(GUESS)
     types = {column.name: column.type for column in read_columns(lambda: spark, str(workspace.root / "corpus"))}
     assert {types[name] for name in NAMES} == {"string"}
     cases = {

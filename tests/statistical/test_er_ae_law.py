@@ -74,11 +74,6 @@ def load(choice: str, *, padding: bool) -> ErAe:
     return ErAe.load(SIZE, built.parameters, built.arrays)
 
 
-def list_texts(*, padding: bool) -> list[tuple[int, ...]]:
-    symbols = [0, 1, 2, *([PAD] if padding else []), UNKNOWN]
-    return [*itertools.product(symbols, repeat=LENGTH)]
-
-
 @cache
 def enumerate_law(text: tuple[int, ...], choice: str, *, padding: bool, sure: bool = False) -> Float64:
     """The probability of each pair of outputs, float64 ``(4, 4)``: words, then padding."""
@@ -131,7 +126,8 @@ def test_sequences_follow_their_law(choice: str, padding: bool) -> None:
 @EACH_CHOICE
 @EACH_PADDING
 def test_texts_differ_by_at_most_the_bound_of_their_tokens(choice: str, padding: bool) -> None:
-    laws = np.array([enumerate_law(text, choice, padding=padding, sure=True) for text in list_texts(padding=padding)])
+    texts = itertools.product([0, 1, 2, *([PAD] if padding else []), UNKNOWN], repeat=LENGTH)
+    laws = np.array([enumerate_law(text, choice, padding=padding, sure=True) for text in texts])
     assert laws.sum(axis=(1, 2)) == pytest.approx(1, abs=1e-12)
     laws = laws if padding else laws[:, :SIZE, :SIZE]
     logs = np.log(laws)

@@ -86,8 +86,7 @@ def half_space_loss(case: Case, depth: float, distance: float = 1.0) -> float:
 
 @pytest.mark.parametrize("case", [*FDD[:2], *LAPLACE], ids=IDS)
 def test_half_spaces_reach_the_true_constant_and_not_more(case: Case) -> None:
-    depths = np.arange(-2, 7, 0.5)
-    losses = np.array([half_space_loss(case, depth) for depth in depths])
+    losses = np.array([half_space_loss(case, depth) for depth in np.arange(-2, 7, 0.5)])
     assert (losses < case.true + 1e-4).all()
     assert (np.diff(losses) > -1e-4).all()
     assert losses[-1] > 0.99 * case.true
@@ -140,12 +139,6 @@ def audited(case: Case) -> tuple[float, float]:
     return float(level), float(log_ratio(*fresh, SAMPLES, ALPHA)[0])
 
 
-def depth_of(level: float) -> float:
-    """``s`` with ``e^level = cosh(s + APART) / cosh s``."""
-    ratio = math.exp(level)
-    return math.atanh((ratio - math.cosh(APART)) / math.sinh(APART))
-
-
 @pytest.mark.parametrize("case", [*FDD, *LAPLACE], ids=IDS)
 def test_audit_accepts_the_truth_and_rejects_a_smaller_constant(case: Case) -> None:
     """The published constant for ``hyperbolic-fdd``, of which the published setting shows six times as much; six tenths
@@ -153,6 +146,8 @@ def test_audit_accepts_the_truth_and_rejects_a_smaller_constant(case: Case) -> N
     """
     level, bound = audited(case)
     assert bound <= case.true * APART
-    assert bound <= half_space_loss(case, depth_of(level), APART)
+    # At the depth ``s`` with ``e^level = cosh(s + APART) / cosh s``.
+    depth = math.atanh((math.exp(level) - math.cosh(APART)) / math.sinh(APART))
+    assert bound <= half_space_loss(case, depth, APART)
     assert bound > (1.5 if case in FDD else 0.6) * case.epsilon * APART
     assert bound > 6.07 or case != FDD[2]

@@ -125,8 +125,7 @@ def test_texts_of_another_pattern_are_told_apart_for_certain(bundle: Bundle):
 
 def test_two_words_that_differ_cost_two_draws(bundle: Bundle):
     law, other = text_law(bundle, SAME, "ant cow ant cow ant"), text_law(bundle, SAME, "cow ant cow ant cow")
-    bound = bundle.guarantee.pure
-    assert loss(law, other) <= 2 * bound
+    assert loss(law, other) <= 2 * bundle.guarantee.pure
     assert loss(law, other) == pytest.approx(2 * loss(law_of(bundle, "ant"), law_of(bundle, "cow")), rel=0.5)
 
 

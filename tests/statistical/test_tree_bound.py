@@ -115,8 +115,7 @@ EVEN = {"size": 64, "epsilon": 5.0, "sizes": (2, 8, 32), "losses": (0.0, 1.0, 3.
 
 
 def test_clusters_of_any_size_give_randomised_response():
-    case = {"size": 90, "epsilon": 3.0, "clusters": (7,), "least": 3}
-    artifact = built(case, padding=False)
+    artifact = built({"size": 90, "epsilon": 3.0, "clusters": (7,), "least": 3}, padding=False)
     sizes = np.diff(artifact.arrays["bounds"])
     assert sizes.min() >= 3
     assert sizes.max() > sizes.min() + 3
@@ -152,8 +151,7 @@ def test_padding_stays_as_often_as_epsilon_allows():
         built({**case, "pad_share": 0.99}, padding=True)
     largest = float(str(told.value).split("at most ")[1].split(". ")[0])
     assert largest == pytest.approx(stays, rel=1e-5)
-    again = built({**case, "pad_share": largest}, padding=True)
-    assert breaks(again, 43, padding=True) == []
+    assert breaks(built({**case, "pad_share": largest}, padding=True), 43, padding=True) == []
     half = built({**case, "pad_share": largest / 2}, padding=True)
     assert place_law(half.arrays, 43)[43] / 2.0**128 == pytest.approx(largest / 2, rel=1e-9)
 

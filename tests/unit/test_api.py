@@ -7,7 +7,7 @@ import inspect
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,16 +65,11 @@ def test_public_functions_document_all_of_their_signature(name):
     assert parsed["Examples"] or name == "Run.record"
 
 
-def defaults_of(name: str) -> Iterator[tuple[str, str, Any]]:
-    function = callables()[name]
-    for entry in parse(function.__doc__ or "")["Parameters"]:
-        default = inspect.signature(function).parameters[entry.name].default
-        yield entry.name, entry.type, default
-
-
 @pytest.mark.parametrize("name", callables())
 def test_defaults_are_those_of_the_signature(name):
-    for argument, kind, default in defaults_of(name):
+    parameters = inspect.signature(callables()[name]).parameters
+    for entry in parse(callables()[name].__doc__ or "")["Parameters"]:
+        argument, kind, default = entry.name, entry.type, parameters[entry.name].default
         _, said, value = kind.partition(", default ")
         if default is inspect.Parameter.empty:
             assert not said and "optional" not in kind, argument

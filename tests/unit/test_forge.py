@@ -69,8 +69,7 @@ def test_workflows_call_targets_with_pinned_actions(text):
     ],
 )
 def test_faults_of_workflows_are_seen(old, new):
-    text = re.sub(old, new, WORKFLOWS["canary"], count=1)
-    assert len(faults(text)) == 1
+    assert len(faults(re.sub(old, new, WORKFLOWS["canary"], count=1))) == 1
 
 
 def test_each_python_is_tested_on_each_change_and_daily():

@@ -106,8 +106,7 @@ def test_bundle_of_private_weights_is_private_at_once(
 ) -> None:
     path = write_generator(tmp_path / "store")
     assert_private(path)
-    drafts = [mode for name, mode in watched if Path(name).name.startswith(".building-")]
-    assert drafts == [0o700]
+    assert [mode for name, mode in watched if Path(name).name.startswith(".building-")] == [0o700]
     assert open_bundle(path).mechanism.private_weights
     assert stat.S_IMODE((tmp_path / "store").stat().st_mode) == 0o777 & ~umask
 

@@ -114,8 +114,7 @@ def test_pairs_are_those_of_two_known_words(tmp_path):
 
 
 def test_stop_words_are_a_class_without_a_file():
-    words = pa.array(["the", "cat", "it's", "sat", "he"])
-    fitted = read_files({"classes": "stop-words:en"}).fit(words)
+    fitted = read_files({"classes": "stop-words:en"}).fit(pa.array(["the", "cat", "it's", "sat", "he"]))
     assert fitted.inputs.classes is not None
     assert fitted.inputs.classes.tolist() == [0, 1, 0, 1, 0]
     assert fitted.notes == ()
@@ -227,8 +226,7 @@ def test_build_with_frequencies_keeps_their_notes(tmp_path, monkeypatch):
 
 
 def test_a_changed_file_means_another_bundle(tmp_path):
-    counts = write_counts(tmp_path / "counts.tsv", WORDS)
-    config = job(tmp_path, frequencies=counts)
+    config = job(tmp_path, frequencies=write_counts(tmp_path / "counts.tsv", WORDS))
     first = build_bundle(config)
     assert find_bundle(config).path == build_bundle(config).path == first.path
     moved = write_counts(tmp_path / "moved.tsv", WORDS)
@@ -273,8 +271,7 @@ def test_generator_weights_enter_build_and_recipe(tmp_path):
     assert entry["digest"] == hashlib.sha256((tmp_path / "generator.npz").read_bytes()).hexdigest()
     assert "model" not in bundle.manifest["recipe"]["settings"]
     assert find_bundle(config).path == bundle.path  # type: ignore[union-attr]
-    weights = make_repeating_weights(spiral_embedding(WORDS[:4], 2.0), 3)
-    save_weights(tmp_path / "generator.npz", weights)
+    save_weights(tmp_path / "generator.npz", make_repeating_weights(spiral_embedding(WORDS[:4], 2.0), 3))
     with pytest.raises(BundleError, match=r"content of mechanism\.model is"):
         find_bundle(config)
 

@@ -56,8 +56,7 @@ def test_wordnet_comes_with_the_package():
 
 
 def test_other_files_are_refused_by_name(tmp_path: Path):
-    two = tmp_path / "two.parquet"
-    pa.parquet.write_table(pa.table({"title": ["a"], "body": ["secret"]}), two)
+    pa.parquet.write_table(pa.table({"title": ["a"], "body": ["secret"]}), tmp_path / "two.parquet")
     (tmp_path / "broken.parquet").write_bytes(b"secret")
     (tmp_path / "latin.txt").write_bytes("caf\u00e9 secret".encode("latin-1"))
     (tmp_path / "other.pdf").write_bytes(b"secret")

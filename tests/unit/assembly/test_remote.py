@@ -145,8 +145,7 @@ def test_changed_file_is_copied_again_and_damaged_one_refused(tmp_path: Path, ma
     shutil.rmtree(tmp_path / "vectors")
     write_embedding(tmp_path / "vectors", seed=1)
     (tmp_path / "vectors" / "more.txt").write_text("")
-    second = build_bundle(config)
-    assert second.fingerprint != first.fingerprint
+    assert build_bundle(config).fingerprint != first.fingerprint
     (tmp_path / "vectors" / "more.txt").unlink()
     embedding = find_embedding(config)
     assert embedding is not None
@@ -167,8 +166,7 @@ def test_an_audit_counts_on_every_machine_until_it_is_deleted(tmp_path: Path, ma
     machine("ours")
     bundle = build_bundle(config)
     assert find_audits(config, bundle.fingerprint) == ()
-    audit = audit_bundle(bundle, draws=LEAST_DRAWS["bundle"])
-    path, refuted = keep_audit(config.bundle_store, audit)
+    path, refuted = keep_audit(config.bundle_store, audit_bundle(bundle, draws=LEAST_DRAWS["bundle"]))
     assert refuted is None
     assert path == f"{(tmp_path / 'bundles').as_uri()}/.audits/{bundle.fingerprint}/bundle.json"
     machine("theirs")

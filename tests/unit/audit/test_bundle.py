@@ -44,8 +44,7 @@ CASES = [(name, case) for name, kind in MECHANISMS.items() for case, one in kind
 
 @pytest.mark.parametrize(("name", "case"), CASES)
 def test_every_shipped_mechanism_passes(tmp_path, name, case):
-    padding = MECHANISMS[name].supports_padding
-    bundle, embedding = make(tmp_path, name, case=case, padding=padding)
+    bundle, embedding = make(tmp_path, name, case=case, padding=MECHANISMS[name].supports_padding)
     found = audit_bundle(bundle, embedding, **FEW)
     assert found.is_passed, found.refuted
     tests = {one.test: one for one in found.findings}
@@ -112,8 +111,7 @@ WRONG = {
 def test_a_bundle_that_is_not_as_it_says_is_refuted(tmp_path, case):
     make_changes, expected = WRONG[case]
     bundle, embedding = make(tmp_path, case.split(" ")[0], **make_changes())
-    found = {test for test in refuted(bundle, embedding) if not test.startswith("two-phase")}
-    assert found == expected
+    assert {test for test in refuted(bundle, embedding) if not test.startswith("two-phase")} == expected
 
 
 def test_an_exponential_table_of_another_epsilon(tmp_path):

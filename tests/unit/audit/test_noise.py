@@ -63,11 +63,9 @@ def test_noise_passes_at_the_claimed_epsilon_alone(name: str, n: int, epsilon: f
 @pytest.mark.parametrize("n", [1, 2, 3, 50])
 def test_what_is_wrong_is_named(n: int):
     sound = sample_of("laplace", n, 2.0)
-    turned = replace(sound, axes=np.abs(sound.axes))
-    assert "direction" in refuted(turned, "laplace", 2.0)
+    assert "direction" in refuted(replace(sound, axes=np.abs(sound.axes)), "laplace", 2.0)
     bound = replace(sound, radii=np.where(sound.axes[0] > 0, sound.radii, np.sort(sound.radii, axis=1)))
-    linked = replace(sound, radii=np.sort(bound.radii, axis=1))
-    assert "independence" in refuted(linked, "laplace", 2.0)
+    assert "independence" in refuted(replace(sound, radii=np.sort(bound.radii, axis=1)), "laplace", 2.0)
     again = replace(sound, radii=np.tile(sound.radii[: RECORDS // 2], (2, 1)))
     assert {"independence", "repetition"} <= refuted(again, "laplace", 2.0)
 
@@ -95,15 +93,13 @@ def test_noise_is_what_is_added_before_the_search():
     contexts, positions = np.zeros((500, 12), np.uint8), np.arange(500)
     noise = mechanism.noise_at(contexts, positions, derive_keys(0))
     noisy = mechanism._index[3, :-1] + (noise.radii * noise.directions)[0]
-    points = mechanism._index[:12, 0]
-    nearest = np.abs(noisy[:, None] - points).argmin(axis=1)
+    nearest = np.abs(noisy[:, None] - mechanism._index[:12, 0]).argmin(axis=1)
     drawn = mechanism.draw(TokenBatch(np.full(500, 3, np.int32), np.array([0, 500]), contexts[:1]), derive_keys(0))
     assert np.mean(drawn.ids == nearest) > 0.99
 
 
 def test_what_adds_noise_tells_the_law_of_its_radius():
-    additive = {name for name, kind in MECHANISMS.items() if kind.noise_at is not Mechanism.noise_at}
-    assert additive == set(LAWS)
+    assert {name for name, kind in MECHANISMS.items() if kind.noise_at is not Mechanism.noise_at} == set(LAWS)
     assert {name: mechanism_of(name, 3, 4.0).radial_law for name in LAWS} == LAWS
     other = build_mechanism(random_embedding(12, 3), {"epsilon": 2.0}, padding=False, mechanism="exponential")
     assert (sample_noise(other, derive_keys(0)), other.radial_law) == (None, None)

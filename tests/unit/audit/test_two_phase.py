@@ -62,8 +62,7 @@ def test_what_is_observed_is_a_lower_bound_of_the_true_loss():
 
 
 def test_delta_is_taken_off():
-    laws = np.array([[0.9, 0.1], [1.0, 0.0]])
-    sampler = LawSampler(laws, 0)
+    sampler = LawSampler(np.array([[0.9, 0.1], [1.0, 0.0]]), 0)
     verdicts = [
         audit_pairs(sampler, [WordPair(0, 1, 0.2, delta)], alpha=0.01, draws=4_000, rounds=1)[0].verdict
         for delta in (0.0, 0.05, 0.1)
@@ -73,8 +72,7 @@ def test_delta_is_taken_off():
 
 def test_a_p_value_refutes_where_the_bounds_do():
     """It is the p-value of the test alone, before the correction."""
-    claims = np.linspace(0.9, 1.2, 40)
-    pairs = [WordPair(0, 1, float(claim)) for claim in claims]
+    pairs = [WordPair(0, 1, float(claim)) for claim in np.linspace(0.9, 1.2, 40)]
     tail = 0.01 / (2 * len(pairs))
     sampler = LawSampler(COIN, 3)
     drawn = {word: sampler.draw(word, 20_000, 0) for word in (0, 1)}
@@ -141,8 +139,7 @@ def test_outputs_that_are_not_known_are_named():
             return np.where((drawn == 1) & (word == 0), unknown, 0)
 
     pairs = [WordPair(0, 1, 1.0)]
-    naming = Naming(known=range(2))
-    (finding,) = audit_pairs(Escaping(laws, 0), pairs, alpha=0.01, draws=2_000, naming=naming)
+    (finding,) = audit_pairs(Escaping(laws, 0), pairs, alpha=0.01, draws=2_000, naming=Naming(known=range(2)))
     assert finding.verdict is Verdict.REFUTED
     assert "an output outside the known ones" in finding.evidence
 

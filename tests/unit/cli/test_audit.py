@@ -82,8 +82,7 @@ def test_a_gate_names_the_audits_that_are_missing(passed, commands_named):
     decision = GateDecision("news", 3, 4, result, rules.digest, [], {})
     failure = str(find_gate_failure(decision))
     assert "did not pass: audited" in failure
-    named = [kind for kind in ("bundle", "release") if f"`wordveil audit {kind}`" in failure]
-    assert named == commands_named
+    assert [kind for kind in ("bundle", "release") if f"`wordveil audit {kind}`" in failure] == commands_named
     passed = evaluate(rules, Measured(audited=("release", "bundle")))
     assert find_gate_failure(GateDecision("news", 3, 4, passed, "", [], {})) is None
 

@@ -259,8 +259,7 @@ def test_another_mechanism_is_matched(config: Path, workspace: Workspace, run: C
 
 
 def test_draws_are_counted_where_probabilities_are_not_known(workspace: Workspace, run: Command):
-    config = workspace.write_config()
-    found = read(run, "-c", config, "--epsilon", "4", "--words", "40", "--runs", "50")
+    found = read(run, "-c", workspace.write_config(), "--epsilon", "4", "--words", "40", "--runs", "50")
     assert not any(figure["is_exact"] for figure in found["meanings"][0]["words"])
     assert found["facts"]["words measured"] == "40 of 300"
     assert found["meanings"][0]["utility"]["points_95"] > found["meanings"][0]["utility"]["points_50"]

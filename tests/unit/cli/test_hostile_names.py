@@ -158,8 +158,7 @@ def test_spreadsheets_execute_no_cell(capsys: pytest.CaptureFixture[str]):
 
 def test_pages_and_their_pictures_show_names(tmp_path: Path):
     name = "<b>\u202e\x1b"
-    found = rename(make_evaluation(), name)
-    write_evaluation(found, tmp_path)
+    write_evaluation(rename(make_evaluation(), name), tmp_path)
     page = (tmp_path / "report.html").read_text("utf-8")
     assert not set(page) & set(name[3:])
     assert "<title>" in page

@@ -124,8 +124,7 @@ PAGES = {
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_one_well_formed_file_that_loads_nothing(name: str):
     page = PAGES[name]()
-    elements = check_alone(page)
-    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in elements.tags
+    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in check_alone(page).tags
     assert "prefers-color-scheme: dark" in page
 
 
@@ -162,8 +161,7 @@ def test_a_plan_says_whom_the_budgets_leave_out():
 def test_a_plan_shows_what_is_used_of_its_budgets():
     budget = Budget("euclidean:aa", Relation.ANY_TEXT, record=800.0, author=1000.0)
     plan = replace(PLAN, budget=budget, left={"author": 250.00000001, "record": -1.0}, runs_left={"author": 3})
-    facts = plan_facts(plan)
-    assert facts["budgets.author"] == (
+    assert plan_facts(plan)["budgets.author"] == (
         "1,000 epsilon of euclidean:aa; 250 left for the author that has used most; lasts 3 more runs at their mean "
         "rate"
     )

@@ -208,8 +208,7 @@ def test_sign_off_of_several_columns_has_the_policy_of_a_run():
 
 
 def test_sign_off_of_carrier_phrases_warns_of_reading():
-    plan = replace(PLAN, exposes=("carrier_phrases",))
-    assert list_attacks(plan)[0][0] == "Reading what is copied"
+    assert list_attacks(replace(PLAN, exposes=("carrier_phrases",)))[0][0] == "Reading what is copied"
 
 
 def test_sign_off_of_a_shuffled_job_says_its_key_is_thrown_away():

@@ -41,11 +41,6 @@ WHO = {"column": "who", "as": "pseudonym"}
 TREE = {"name": "tree", "embedding": "demo", "public": True}
 
 
-def text_for(name: str) -> dict[str, Any]:
-    """A policy that a mechanism can have: lengths that show, or one draw for a text."""
-    return {"profile": "passages"} if MECHANISMS[name].draws_texts else {"length": "as_is"}
-
-
 def changed(path: str, value: Any) -> dict[str, Any]:
     settings = base()
     *parents, last = path.split(".")
@@ -114,7 +109,6 @@ def load(directory: Path, *overrides: str) -> Config:
         ("text.types", "every", "such as {email: surrogate}"),
         ("text.unknwn", "mask", "text.unknwn: unknown key. Did you mean unknown?"),
         ("text.punctuation", "keep", "text.length: pad hides the length, but the policy copies punctuation"),
-        ("text.profile", "lenient", "allowed: 'strict', 'passages', 'readable' or 'carrier_phrases'"),
         ("key", {}, "key: name exactly one of key.file and key.env"),
         ("key", None, "key: is required"),
         ("output.partition_by", ["dss"], "output.partition_by = dss: is not among input.keep; only kept columns are"),
@@ -262,8 +256,7 @@ def test_the_statement_of_what_is_public_covers_every_file():
     ],
 )
 def test_a_mechanism_s_faults_hide_no_other(mechanism: dict[str, Any], expected: list[str]):
-    settings = {**base(), "mechanism": {"embedding": "demo", "public": True, **mechanism}}
-    found = faults(settings)
+    found = faults({**base(), "mechanism": {"embedding": "demo", "public": True, **mechanism}})
     for fault, words in zip(sorted(found), expected, strict=True):
         assert fault.startswith(f"mechanism.{words}")
 
@@ -275,7 +268,8 @@ def test_section_has_settings_fields_defaults_and_returns_them(name: str):
     required |= {"model": "/lake/generator.npz"} if "model" in kind.input_files else {}
     required |= {"passages": "wordnet", "clusters": 50} if MECHANISMS[name].draws_texts else {}
     section = {"name": name, "embedding": "demo", "public": True, **required}
-    parsed = parse_config({**base(), "mechanism": section, "text": text_for(name)}, "job.yaml").mechanism
+    text = {"profile": "passages"} if MECHANISMS[name].draws_texts else {"length": "as_is"}
+    parsed = parse_config({**base(), "mechanism": section, "text": text}, "job.yaml").mechanism
     assert parsed.settings == kind(**required)
     assert type(parsed.settings) is kind
     assert parsed.nominal_epsilon == required.get("epsilon", 0.0)
@@ -300,8 +294,7 @@ def test_an_input_is_a_path_or_a_table_at_one_version():
     assert faults({**base(), "input": {**table, "format": "delta"}}) == [
         "input.format = delta: must not be set with input.table, because the catalogue knows the format. Remove it."
     ]
-    worded = {**table, "version": None, "timestamp": "yesterday"}
-    assert faults({**base(), "input": worded}) == [
+    assert faults({**base(), "input": {**table, "version": None, "timestamp": "yesterday"}}) == [
         'input.timestamp = yesterday: is not a date or time. Write "2026-11-20 03:00:00", in quotes.'
     ]
     both = {**base(), "input": {**delta["input"], "timestamp": "2026-11-20 03:00:00"}}
@@ -316,8 +309,7 @@ def test_all_faults_are_reported_at_once():
     settings["text"] = {"case": "restore", "output": "bag"}
     settings["output"]["partition_by"] = ["nowhere"]
     settings["key"] = {}
-    places = {fault.split(":")[0].split(" =")[0] for fault in faults(settings)}
-    assert places == {
+    assert {fault.split(":")[0].split(" =")[0] for fault in faults(settings)} == {
         *("release", "input.formt", "input.keep", "mechanism.search", "mechanism.epsilon"),
         *("text.n_max", "text.length", "text.output", "key", "output.partition_by"),
     }
@@ -341,8 +333,7 @@ def test_what_is_left_blank_is_said_to_be_empty():
 def test_profile_that_does_not_exist_is_the_policys_only_fault():
     """What the other settings mean depends on it."""
     allowed = "allowed: 'strict', 'passages', 'readable' or 'carrier_phrases'. Did you mean readable?"
-    written = changed("text", {"profile": "readble", "repeat": "same"})
-    assert faults(written) == [f"text.profile = readble: {allowed}"]
+    assert faults(changed("text", {"profile": "readble", "repeat": "same"})) == [f"text.profile = readble: {allowed}"]
 
 
 def test_a_key_in_the_configuration_is_refused_and_not_shown():

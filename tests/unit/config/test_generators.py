@@ -90,8 +90,7 @@ def test_examples_are_sound() -> None:
 
 
 def sequences(texts: list[str], cut: str) -> list[list[int]]:
-    codec = Codec(WordsSection(types="none").policy, Vocabulary(WORDS))
-    piece = encode_texts(pa.array(texts), codec, cut, 6)
+    piece = encode_texts(pa.array(texts), Codec(WordsSection(types="none").policy, Vocabulary(WORDS)), cut, 6)
     bounds = piece.offsets.tolist()
     assert len(piece.hashes) == len(bounds) - 1
     return [piece.ids[start:stop].tolist() for start, stop in pairwise(bounds)]

@@ -27,8 +27,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_the_page_is_up_to_date(script: ModuleType):
-    said = (ROOT / "docs" / "settings.md").read_text("utf-8")
-    assert said == script.make_page(), "run `make settings`"
+    assert (ROOT / "docs" / "settings.md").read_text("utf-8") == script.make_page(), "run `make settings`"
 
 
 def test_every_setting_stands_in_its_chapter(script: ModuleType):

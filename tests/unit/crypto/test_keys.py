@@ -340,6 +340,5 @@ def test_the_command_destroys_nothing_without_yes(tmp_path):
     assert f"would destroy key {ROOT}" in str(refused.exception)
     assert "its 2 epochs" in str(refused.exception)
     assert loaded(path).epoch == 2
-    done = command("destroy", path, "--yes", "--json")
-    assert json.loads(done.stdout)["fingerprint"] == ROOT
+    assert json.loads(command("destroy", path, "--yes", "--json").stdout)["fingerprint"] == ROOT
     assert "was destroyed on" in str(fault_of(file=str(path)))

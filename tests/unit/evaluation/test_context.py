@@ -131,8 +131,7 @@ def test_likeliest_sequence_and_words_as_by_enumeration(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_language_is_a_law_after_each_word(seed):
     language = some_language(seed)
-    totals = (2.0 ** (-pair_costs(language) / STEPS)).sum(axis=1)
-    assert totals == pytest.approx(np.ones(SIZE + 2), abs=0.01)
+    assert (2.0 ** (-pair_costs(language) / STEPS)).sum(axis=1) == pytest.approx(np.ones(SIZE + 2), abs=0.01)
     assert language.frequencies.sum() == pytest.approx(1)
     assert (pair_costs(language)[:SIZE] != pair_costs(language)[STRANGER]).any()
 
@@ -176,13 +175,11 @@ def sanitiser(tmp_path: Path):
 
 
 def test_scores_say_what_is_gained(sanitiser):
-    texts = [f"{text} stranger" for text in markov_texts(150, 1)]
-    redrawn = redraw(sanitiser(), texts, seed=2)
+    redrawn = redraw(sanitiser(), [f"{text} stranger" for text in markov_texts(150, 1)], seed=2)
     language = language_of(markov_texts(500, 3), redrawn.words)
     scores = {(score.method, score.figure): score for score in measure_word_recovery(redrawn, language, "release")}
     gain, plain = scores["forward-backward", "gain-by-context"], scores["maximum-posterior", "recovered"]
-    best = scores["forward-backward", "recovered"]
-    assert gain.value == pytest.approx(best.value - plain.value)
+    assert gain.value == pytest.approx(scores["forward-backward", "recovered"].value - plain.value)
     assert 0 < gain.low < gain.value < gain.high
     assert plain.count == 150 * 8  # strangers are not counted
     assert plain.low < plain.value < plain.high

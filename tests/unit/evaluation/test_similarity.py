@@ -26,8 +26,7 @@ def test_a_weighted_bag_is_the_formula():
     direction = np.linalg.svd(moment)[0][:, 0]
     assert BAG.encode(["The cat, stranger: CAT"])[0] == pytest.approx(mean - direction @ mean * direction, abs=1e-6)
     assert not BAG.encode(["stranger", ""]).any()
-    plain = WeightedBag.plain(EMBEDDING).encode(["the car"])[0]
-    assert plain == pytest.approx((vectors[0] + vectors[3]) / 2)
+    assert WeightedBag.plain(EMBEDDING).encode(["the car"])[0] == pytest.approx((vectors[0] + vectors[3]) / 2)
 
 
 def test_similarity_has_its_ends_and_its_chance_level():

@@ -79,5 +79,4 @@ def test_topics_found_again_in_originals_alone():
 
 def test_stop_words_and_rare_terms_are_in_no_topic():
     texts = ["the cat sat"] * 5 + ["the dog ran"] * 5 + ["unicorn the"] * (MIN_DOCUMENTS - 1)
-    found = {term for terms in find_topics(texts, 2, 1, ["the"]) for term in terms}
-    assert found == {"cat", "sat", "dog", "ran"}
+    assert {term for terms in find_topics(texts, 2, 1, ["the"]) for term in terms} == {"cat", "sat", "dog", "ran"}

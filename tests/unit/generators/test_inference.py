@@ -128,8 +128,7 @@ def test_padding_at_the_end_is_not_read(whole: np.ndarray) -> None:
     generator = WholeNumberGenerator(longer, ARRAYS)
     padded = np.full((COUNT, longer.length), longer.padding, np.int32)
     padded[:, : SMALL.length] = SEQUENCES
-    first = generator.advance(generator.begin(padded), generator.start_symbols(COUNT))
-    assert np.array_equal(first, whole[0])
+    assert np.array_equal(generator.advance(generator.begin(padded), generator.start_symbols(COUNT)), whole[0])
 
 
 def test_padding_before_a_word_is_read_as_any_symbol() -> None:

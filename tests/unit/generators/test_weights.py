@@ -91,8 +91,7 @@ def test_training_begins_with_public_vectors_and_a_seed() -> None:
     assert np.linalg.matrix_rank(first["output"][:, :5], tol=1e-4) == 3, "alike words begin with alike columns"
     state = first["generator.0.hidden"][:, :4]
     assert np.allclose(state @ state.T, np.eye(4), atol=1e-6)
-    other = draw_initial_arrays(SHAPE, 8)
-    assert not np.array_equal(other["output"], first["output"])
+    assert not np.array_equal(draw_initial_arrays(SHAPE, 8)["output"], first["output"])
     with pytest.raises(ValueError, match="shape"):
         draw_initial_arrays(SHAPE, 7, vectors[:4])
 

@@ -55,8 +55,7 @@ def test_a_reader_of_spark_has_one_kind_by_any_name():
         config = parse(settings(format=name))
         assert (config.source.kind, config.source.reader, config.shown) == (kind, kind, ("presence",))
         assert reader_options(config.source, {}) == reader_options(source(format=kind), {})
-        found = faults(format=name, options=options)["input.options.columnPruning"]
-        assert "is set by wordveil" in found
+        assert "is set by wordveil" in faults(format=name, options=options)["input.options.columnPruning"]
 
 
 def test_where_a_record_ends_is_not_a_setting():
@@ -210,5 +209,4 @@ def test_a_record_costs_the_sum_of_its_columns():
 
 
 def test_a_condition_with_a_variable_is_refused():
-    problem = faults(where="day = '${day}'")["input.where"]
-    assert re.search("has a variable .*Write a parameter", problem)
+    assert re.search("has a variable .*Write a parameter", faults(where="day = '${day}'")["input.where"])

@@ -65,8 +65,7 @@ def test_just_the_parameters_that_are_used_have_values():
     check_params(None, {})
     with pytest.raises(ConfigError) as error:
         check_params("a = :ds and b = :zone", {"dss": "secret"})
-    told = [str(fault) for fault in error.value.faults]
-    assert told == [
+    assert [str(fault) for fault in error.value.faults] == [
         "input.where = :ds: has no value. Add --param ds=... to the command.",
         "input.where = :zone: has no value. Add --param zone=... to the command.",
         "--param = dss: input.where does not use :dss. Did you mean ds?",

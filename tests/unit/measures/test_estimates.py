@@ -74,8 +74,7 @@ def test_estimates_have_no_bias_and_intervals_cover(draws: int, law: SymbolLaw):
 def test_estimates_err_less_than_drawn_counts_and_need_the_law():
     truth, law = make_truth(10_000, respond(4.0)), respond(4.0)
     drawn = draw(truth, law, RUNS, seed=9)
-    found = Estimator(law).estimate(drawn)
-    assert np.abs(found.counts[0] - truth).sum() < np.abs(drawn[0] - truth).sum() / 5
+    assert np.abs(Estimator(law).estimate(drawn).counts[0] - truth).sum() < np.abs(drawn[0] - truth).sum() / 5
     wrong = Estimator(respond(4.5)).estimate(drawn)
     assert ((wrong.low <= truth) & (truth <= wrong.high)).mean() < 0.9
 
@@ -95,8 +94,7 @@ def test_simultaneous_intervals_hold_far_in_the_tails(draws: int, epsilon: float
     law = SymbolLaw.of_response(epsilon, 101)
     truth = make_truth(draws, law)
     found = Estimator(law).estimate(draw(truth, law, 400, seed=draws), together=101)
-    held = (found.low <= truth + 1e-6) & (truth - 1e-6 <= found.high)
-    assert held.all(axis=1).mean() > 0.95
+    assert ((found.low <= truth + 1e-6) & (truth - 1e-6 <= found.high)).all(axis=1).mean() > 0.95
     assert (found.low[:, truth == 0] > 0).any(axis=1).mean() < 0.03
 
 
@@ -106,8 +104,7 @@ def test_equal_texts_have_hardly_ever_a_change(draws: int):
     truth = make_truth(draws, law)
     before, after = (draw(truth, law, 400, seed=seed) for seed in (1, 2))
     tables = zip(before[:, None], after[:, None], strict=True)
-    told = [compare_shares(*pair, Estimator(law)).are_real.any() for pair in tables]
-    assert np.mean(told) < 0.05
+    assert np.mean([compare_shares(*pair, Estimator(law)).are_real.any() for pair in tables]) < 0.05
 
 
 def test_pairs_of_few_texts_are_not_told_from_chance():
@@ -207,14 +204,12 @@ def test_changes_that_are_more_than_noise_are_told_from_others(name: str):
     before, after = draw(first, law, RUNS, seed=1), draw(second, law, RUNS, seed=2)
     found = compare_shares(before, after, estimator)
     truth = (second - first) / draws
-    covered = (found.low <= truth) & (truth <= found.high)
-    assert 0.93 < covered.mean() < 0.97
+    assert 0.93 < ((found.low <= truth) & (truth <= found.high)).mean() < 0.97
     real = truth != 0
     told = found.are_real
     assert told[:, real].mean() > 0.95
     assert (told[:, ~real].sum() / told.sum()) < 0.07
-    none = compare_shares(before, draw(first, law, RUNS, seed=3), estimator)
-    assert none.are_real.mean() < 0.001
+    assert compare_shares(before, draw(first, law, RUNS, seed=3), estimator).are_real.mean() < 0.001
 
 
 def draw_texts(texts: list[Int64], law: SymbolLaw, rng: np.random.Generator) -> tuple[Int64, Int64]:
@@ -255,8 +250,7 @@ def test_pairs_are_counted_without_bias_and_told_from_chance(name: str):
             pairs.sum_up(values[offsets[start] : offsets[stop]], offsets[start : stop + 1] - offsets[start])
             for start, stop in halves
         ]
-        sums = PairSums(*(sum(both) for both in zip(*parts, strict=True)))
-        together, expected, found = pairs.compare(sums)
+        together, expected, found = pairs.compare(PairSums(*(sum(both) for both in zip(*parts, strict=True))))
         estimates.append(together)
         intervals.append((expected, found.low, found.high, found.are_real))
     deviation = np.std(estimates, axis=0) / np.sqrt(len(estimates))

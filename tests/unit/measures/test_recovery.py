@@ -158,8 +158,7 @@ TINY_PRIOR = np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.06, 0.04])
 
 
 def tiny(epsilon: float) -> Mechanism:
-    settings = {"epsilon": epsilon, "neighbours": 3}
-    return build_mechanism(TINY, settings, padding=True, mechanism="exponential")
+    return build_mechanism(TINY, {"epsilon": epsilon, "neighbours": 3}, padding=True, mechanism="exponential")
 
 
 @pytest.mark.parametrize("kind", [lambda mechanism: mechanism, _Dense], ids=["listed", "dense"])

@@ -86,8 +86,7 @@ def test_warnings_bad_values_say_what_to_take():
     assert epsilon.endswith(f"Look at epsilons from {close.epsilon[0]:g} to {close.epsilon[1]:g}.")
     small = measure("exponential", {"epsilon": 3.0, "gamma": 0.1, "neighbours": 20})
     assert "have no other word nearer than" in small.warnings[0]
-    sure = measure("exponential", {**NEAR, "epsilon": 20 * high})
-    assert "less epsilon hides more" in sure.warnings[0]
+    assert "less epsilon hides more" in measure("exponential", {**NEAR, "epsilon": 20 * high}).warnings[0]
     assert low < high
 
 

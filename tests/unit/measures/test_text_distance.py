@@ -77,8 +77,7 @@ def test_the_bound_of_a_table_holds_for_every_bag_of_outputs(tmp_path):
     for first, second in product(product("abc", repeat=2), repeat=2):
         apart = measure_distance(bundle, BAG, (" ".join(first), " ".join(second)), embedding)
         here, there = (bags(["abc".index(word) for word in text]) for text in (first, second))
-        largest = max(math.log(here[bag] / there[bag]) for bag in here)
-        assert largest <= apart.epsilon_bound + 1e-9
+        assert max(math.log(here[bag] / there[bag]) for bag in here) <= apart.epsilon_bound + 1e-9
         assert (apart.epsilon_bound == 0) == (sorted(first) == sorted(second))
     # The unknown word lies at gamma, and no two words are farther apart.
     assert measure_distance(bundle, BAG, ("a", "zorblax"), embedding).distance == 1.2

@@ -67,7 +67,6 @@ def text_of(words: int, seed: int) -> np.ndarray:
 
 def test_other_lengths_are_certain():
     mechanism = toys.build_mechanism(WORDS, {"epsilon": 5.0}, padding=False)
-    shown = [line.mean for line in forecast_lengths(TextPolicy(), mechanism, SIZE)]
-    assert shown == [0, 10, 100]
+    assert [line.mean for line in forecast_lengths(TextPolicy(), mechanism, SIZE)] == [0, 10, 100]
     drawn = forecast_lengths(TextPolicy(length="sample", n_max=16), mechanism, SIZE)
     assert [(line.mean, line.deviation) for line in drawn] == [(16, 0)] * 3

@@ -51,10 +51,6 @@ def grown(rows: np.ndarray, n_trees: int = 10, search_k: int = 100_000) -> Annoy
     return AnnoyNearest.grow(rows, n_trees, search_k)
 
 
-def without_annoy(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "annoy", None)
-
-
 @NEEDS_ANNOY
 def test_trees_all_points_looked_at_as_the_exact_search():
     rows = scoring_rows(points())
@@ -184,7 +180,7 @@ def test_accounting_says_how_the_word_was_found(tmp_path):
 @NEEDS_ANNOY
 def test_without_annoy_the_message_says_how_to_install_it(tmp_path, monkeypatch):
     path = make_bundle(tmp_path, embedding(), FEW, padding=False).path
-    without_annoy(monkeypatch)
+    monkeypatch.setitem(sys.modules, "annoy", None)
     with pytest.raises(PlatformError, match=r"mechanism.search = annoy.*pip install 'wordveil\[annoy\]'"):
         build(embedding(), FEW, padding=False)
     with pytest.raises(PlatformError, match=r"pip install 'wordveil\[annoy\]'"):

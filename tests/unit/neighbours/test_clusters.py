@@ -93,8 +93,7 @@ def test_products_of_whole_directions_are_exact():
 
 def test_clusters_more_than_kept_for_a_word_all_filled():
     words = whole(np.tile(grouped(1, 4), (200, 1)))  # all words wish for the same clusters
-    labels = split_evenly(words, np.full(50, 4))
-    assert np.bincount(labels).tolist() == [4] * 50
+    assert np.bincount(split_evenly(words, np.full(50, 4))).tolist() == [4] * 50
 
 
 def test_clusters_hold_similar_words():

@@ -131,11 +131,9 @@ def test_nearest_of_hard_vectors_is_the_true_one(shape: str, change: Callable[[P
 
 
 def test_only_candidates_are_found() -> None:
-    rng = np.random.default_rng(7)
-    points = random_points(rng, 40, 5)
+    points = random_points(np.random.default_rng(7), 40, 5)
     queries = points[30:].astype(np.float64).T
-    found = search(points, queries, candidates=30)
-    assert np.array_equal(found, brute_force(points[:30], queries))
+    assert np.array_equal(search(points, queries, candidates=30), brute_force(points[:30], queries))
     assert search(points, queries[:, :0]).shape == (0,)
 
 
@@ -181,8 +179,7 @@ def test_result_does_not_depend_on_threads(shape: str) -> None:
 def test_scores_take_no_more_memory_than_allowed(score_bytes: int) -> None:
     """100,000 words against 2,000 queries: a full score matrix would be 800 MB."""
     rng = np.random.default_rng(11)
-    points = random_points(rng, 100_000, 3)
-    rows = scoring_rows(points)
+    rows = scoring_rows(random_points(rng, 100_000, 3))
     queries = rng.standard_normal((3, 2_000))
     tracemalloc.start()
     try:

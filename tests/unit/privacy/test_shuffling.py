@@ -123,8 +123,7 @@ def test_delta_of_any_randomiser_covers_brute_force(name):
     table = RANDOMISERS[name]
     loss = float(np.log(table.max(axis=0) / table.min(axis=0)).max())
     for rows, ratio in product((1, 2, 4, 7), RATIOS):
-        exact = find_largest(table, rows, float(ratio))
-        assert exact <= bound_delta(loss, rows, math.log(ratio))
+        assert find_largest(table, rows, float(ratio)) <= bound_delta(loss, rows, math.log(ratio))
     assert np.allclose(table.sum(axis=1), 1)
 
 
@@ -153,10 +152,6 @@ def test_epsilon_of_many_rows_is_tight(loss, symbols, rows):
         )
 
 
-def assert_falls(values):
-    assert values == sorted(values, reverse=True)
-
-
 @pytest.mark.parametrize("symbols", [None, 40])
 def test_bound_falls_with_rows_and_delta_and_rises_with_loss(symbols):
     by_rows = [bound_epsilon(4, rows, 1e-8, symbols) for rows in (1, 1_000, 10_000, 10**6, 10**8)]
@@ -164,7 +159,7 @@ def test_bound_falls_with_rows_and_delta_and_rises_with_loss(symbols):
     by_loss = [bound_epsilon(loss, 30_000, 1e-8, symbols) for loss in (40.0, 29.9, 8, 4, 1, 1e-9, 0.0)]
     deltas = [bound_delta(4, 30_000, epsilon, symbols) for epsilon in (0, 0.1, 0.5, 1, 2, 3.9, 4, 5)]
     for falling in (by_rows, by_delta, by_loss, deltas):
-        assert_falls(falling)
+        assert falling == sorted(falling, reverse=True)
     assert by_rows[0] == by_delta[0] == 4
     assert by_delta[-1] == 0
     assert (by_loss[0], by_loss[-1], deltas[-2]) == (40.0, 0, 0)

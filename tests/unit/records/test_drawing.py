@@ -139,8 +139,7 @@ def test_bag_is_rendered_shuffled_and_then_unified():
     batch = TokenBatch(forms.astype(np.int32), offsets, toys.counted_contexts(5))
     stub: Any = Stub()
     written = write_words(stub, batch, toys.KEYS, Pattern.of(forms, offsets, 3), bag=True)
-    rendered = stub.seen[1]
-    assert (rendered.ids == written.replaced).all()
+    assert (stub.seen[1].ids == written.replaced).all()
     for record in range(5):
         part = slice(record * 6, record * 6 + 6)
         forms_here, after = written.replaced[part].tolist(), written.batch.ids[part].tolist()
@@ -196,8 +195,7 @@ def test_a_record_costs_its_distinct_words(bundles, policy):
         assert (privacy["composition"], privacy["relation"]) == ("distinct", "same_skeleton")
         assert "repetition" in privacy["exposes"]
         if not policy:
-            pairs = set(zip(words, row["text"].split(), strict=True))
-            assert len(pairs) == len(set(words)) == count
+            assert len(set(zip(words, row["text"].split(), strict=True))) == len(set(words)) == count
     assert released > 150
 
 

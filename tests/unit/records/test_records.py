@@ -172,8 +172,7 @@ EMPTY = {**PADDED, "refused": "empty", "unknown": "quarantine"}
 def test_under_refused_empty_texts_enter_as_the_empty_text(sanitiser):
     toy = sanitiser(**EMPTY)
     texts = [None, None, None, "漢字", "zebra", ""]
-    reasons = ["null_text", "oversize", "undecodable", None, None, None]
-    out = run(toy, texts, reasons=reasons)
+    out = run(toy, texts, reasons=["null_text", "oversize", "undecodable", None, None, None])
     assert out["status"].to_pylist() == ["released"] * 6
     assert out["reason"].null_count == 6
     empty = [run(toy, [""], ids=[f"r{number}"]) for number in range(6)]

@@ -71,8 +71,7 @@ def test_private_corpus_record_pays_for_every_record_ever_drawn(bundles):
     assert {row["epsilon_pure"] for row in privacy} == {6000 * bundle.guarantee.pure}
     assert {row["epsilon"] for row in privacy} == {bundle.guarantee.pure}
     assert tokens == [6000] * 3  # what is reserved is what is charged
-    terms = release_terms(settings(limit=1000), bundle)
-    assert terms.guarantee.pure * 6000 == privacy[0]["epsilon_bound"]
+    assert release_terms(settings(limit=1000), bundle).guarantee.pure * 6000 == privacy[0]["epsilon_bound"]
 
 
 def test_a_budget_below_what_all_draws_cost_is_refused_at_once(bundles):

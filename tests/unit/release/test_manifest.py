@@ -128,8 +128,7 @@ def test_optional_parts_are_in_the_manifest_if_there():
 
 
 def test_number_of_changed_kept_columns_follows_what_is_exposed():
-    exposes = (*MANIFEST.exposes, "kept_changed")
-    other = replace(MANIFEST, exposes=exposes, kept_changed=8)
+    other = replace(MANIFEST, exposes=(*MANIFEST.exposes, "kept_changed"), kept_changed=8)
     assert open_document(json.loads(json.dumps(sign(other, KEY))), PUBLIC) == other
     assert "kept_changed" not in document()["manifest"]
     assert replace(other, publication=1, kept_changed=0).kept_changed == 0
@@ -176,8 +175,7 @@ def test_any_changed_added_or_removed_value_is_found():
 
 
 def test_another_key_is_found_only_by_who_pinned_one():
-    other = MASTER_KEY.signing_key("another-release")
-    forged = sign(replace(MANIFEST, publication=9), other)
+    forged = sign(replace(MANIFEST, publication=9), MASTER_KEY.signing_key("another-release"))
     assert f"is not {PUBLIC}, which you named" in problem(forged)
     assert open_document(forged, None).publication == 9
     assert "signature" in problem({**forged, "public_key": PUBLIC})

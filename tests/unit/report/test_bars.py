@@ -28,8 +28,7 @@ def test_bars_of_large_shares_are_linear():
 @pytest.mark.parametrize("small", [0.0099, 0.001, 0.00034, 1e-5])
 def test_bars_beside_a_small_share_are_logarithmic(small: float):
     """The smallest bar and the largest are visible, tenfold shares are equally far apart, and 0 stays at 0."""
-    shares = (small, 10 * small, 1.0, 0.0)
-    chart = draw_bars([Bar(str(share), share, str(share)) for share in shares])
+    chart = draw_bars([Bar(str(share), share, str(share)) for share in (small, 10 * small, 1.0, 0.0)])
     lengths = [row["share"] for row in chart["rows"]]
     decade = 100 / (len(chart["grid"]) + 1)
     assert 0 < lengths[0] <= decade + 0.01

@@ -100,8 +100,7 @@ def test_page_without_rows_says_that_nothing_was_drawn():
 def test_small_groups_are_left_out_and_counted():
     rows = [make_row(draws=100 + number, product=f"p{number}") for number in range(14)]
     page = render(rows, ("product",))
-    named = re.findall(r"product (p\d+)", read_text(page))
-    assert named == [f"p{number}" for number in range(13, 1, -1)]
+    assert re.findall(r"product (p\d+)", read_text(page)) == [f"p{number}" for number in range(13, 1, -1)]
     assert "2 more are left out" in page
     assert "9 more groups" in page
 
@@ -147,8 +146,7 @@ def test_true_shares_are_a_line_on_the_scale_of_estimates():
 
 def test_pairs_more_than_chance_come_by_difference():
     pairs = [make_pair(1, 5.0), make_pair(2, 8.4), make_pair(3, 1.0, more_than_chance=False)]
-    page = render([make_row()], pairs=pairs)
-    text = read_text(page)
+    text = read_text(render([make_row()], pairs=pairs))
     assert "2 of 3 pairs come together in one record more often than by chance. The other 1" in text
     assert re.findall(r"left\d and right", text) == ["left2 and right", "left1 and right"]
     assert "+8 (+6 to +10)" in text

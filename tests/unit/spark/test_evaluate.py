@@ -126,8 +126,7 @@ def test_a_sample_without_authors_or_with_few_says_so(workspace: Workspace):
     assert [note for note in found.notes if "fewer than two authors have 20 released records" in note]
     assert not [score for score in found.scores if score.task == "authors"]
     assert [score for score in found.scores if score.task == "topic"]
-    nobody = replace(pairs, authors=(None,) * len(pairs))
-    assert attack_authors(context, nobody, 0) is None
+    assert attack_authors(context, replace(pairs, authors=(None,) * len(pairs)), 0) is None
 
 
 def test_configured_encoder_measures_similarity_and_linkage(workspace: Workspace, monkeypatch):

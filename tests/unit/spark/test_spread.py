@@ -50,6 +50,5 @@ def test_choice_keeps_the_wanted_of_each_file_with_equal_chance():
         assert kept == sorted(kept)
         assert [files[place] for place in kept] == ["a"] * 3 + ["b"] * 2 + ["c"]
         hits[kept] += 1
-    expected = np.array([3 / 9] * 9 + [2 / 4] * 4 + [1.0])
-    assert np.abs(hits / SEEDS - expected).max() < 5 * 0.5 / SEEDS**0.5
+    assert np.abs(hits / SEEDS - np.array([3 / 9] * 9 + [2 / 4] * 4 + [1.0])).max() < 5 * 0.5 / SEEDS**0.5
     assert choose_records([], {"a": 3}, 1) == []

@@ -78,8 +78,7 @@ def test_the_languages_are_those_of_the_identifier_and_of_iso():
 def test_a_policy_knows_the_versions_of_its_packages(monkeypatch):
     versions = {"py3langid": "1.0", "rjieba": "2.0"}
     monkeypatch.setattr(language, "find_version", versions.get)
-    plain = TextPolicy(language="zh")
-    assert plain.packages is None
+    assert TextPolicy(language="zh").packages is None
     policy = TextPolicy(language="zh", tokeniser="chinese", other_language="mask")
     assert policy.packages == "rjieba 2.0, py3langid 1.0"
     require_packages(policy)

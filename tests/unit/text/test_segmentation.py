@@ -68,8 +68,7 @@ def test_run_changed_by_a_dictionary_is_cut_into_characters(monkeypatch):
 @needs("rjieba")
 def test_words_go_into_the_places_of_the_text():
     vocabulary = Vocabulary(pa.array(["北京大学", "学习", "在"]))
-    policy = TextPolicy(tokeniser="chinese", language="zh", punctuation="keep")
-    codec = Codec(policy, vocabulary)
+    codec = Codec(TextPolicy(tokeniser="chinese", language="zh", punctuation="keep"), vocabulary)
     encoded = codec.encode(pa.array(["我们在北京大学，学习！"]))
     assert encoded.ids.tolist() == [vocabulary.unknown, 2, 0, 1]
     out = codec.decode(np.array([0, 1, 2, 2], np.int32), encoded.offsets, encoded.skeleton)

@@ -198,8 +198,7 @@ def test_a_script_inside_a_typed_token_refuses_no_record():
 
 def test_a_class_of_names_can_be_words_beside_the_others():
     policy = TextPolicy(names="gazetteer", types={"first_name": "words"})
-    others = ("surname", "place", "nationality")
-    assert policy.type_actions == dict.fromkeys(others, TypeAction.RESAMPLE)
+    assert policy.type_actions == dict.fromkeys(("surname", "place", "nationality"), TypeAction.RESAMPLE)
     _, encoded = encode("Alice sat to Sydney", policy)
     assert [TYPES[kind] for kind in encoded.shown.kinds] == ["place"]
     assert replace(policy, repeat="same").type_actions == policy.type_actions

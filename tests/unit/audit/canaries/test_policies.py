@@ -142,8 +142,7 @@ def test_policies_show_what_they_say(audit: Callable[..., list[Finding]], name: 
 @pytest.mark.parametrize("name", ["strict", "readable", "bag", "sampled"])
 def test_true_claims_are_rarely_refuted(audit: Callable[..., list[Finding]], name: str):
     """The counts of p-values are discrete, so that far fewer than 1% are below 1%."""
-    alarms = sum(bool(list_refuted(audit(POLICIES[name], seed=seed))) for seed in range(25))
-    assert alarms <= 2
+    assert sum(bool(list_refuted(audit(POLICIES[name], seed=seed))) for seed in range(25)) <= 2
 
 
 def test_several_columns(audit: Callable[..., list[Finding]]):
@@ -270,11 +269,10 @@ def released(make_bundle: Callable[[TextPolicy], Bundle]) -> tuple[Any, CanaryRu
     one, other = (
         replace(sanitise_side(inputs, drawn, ONE_TEXT, other=side), files=(("", 9),)) for side in (False, True)
     )
-    fields = frozenset(one.table.column_names)
     return (
         inputs,
         CanaryRun(one, other, is_blind=False, size=SIZE),
-        ReleaseClaim("same_length", settings.exposes, fields),
+        ReleaseClaim("same_length", settings.exposes, frozenset(one.table.column_names)),
     )
 
 

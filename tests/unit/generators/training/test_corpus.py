@@ -62,8 +62,7 @@ def test_take_is_as_wide_as_the_longest_sequence_and_its_end(tmp_path: Path) -> 
 def many(count: int) -> Corpus:
     lengths = np.append(np.random.default_rng(0).integers(1, 20, count), 0)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    validates = np.append(np.arange(count) % 10 == 0, False)
-    return Corpus(np.zeros(offsets[-1], np.int32), offsets, validates, "")
+    return Corpus(np.zeros(offsets[-1], np.int32), offsets, np.append(np.arange(count) % 10 == 0, False), "")
 
 
 def test_epoch_has_each_training_sequence_by_its_seed() -> None:

@@ -121,8 +121,7 @@ def test_the_loss_is_that_of_the_paper() -> None:
     rows, output, bias = random.normal(size=(4, 6)), random.normal(size=(6, 14)), random.normal(size=14)
     units = find_units(random.normal(size=(12, 7)).astype(np.float32))
     sequences = np.array([[1, 2, SHAPE.padding, SHAPE.padding]], np.int32)
-    batch = prepare_batch(SHAPE, sequences, TrainingSettings(reward=settings), random)
-    part = batch.positions
+    part = prepare_batch(SHAPE, sequences, TrainingSettings(reward=settings), random).positions
     loss, sums = measure_part(rows, output, bias, part, 0.5, jnp.asarray(units), settings, jnp.matmul)
     recon, reward = [], []
     for row in range(3):

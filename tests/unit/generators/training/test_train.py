@@ -64,8 +64,7 @@ def rows(directory: Path) -> list[dict[str, Any]]:
 
 
 def test_fifty_sentences_are_learnt(whole: tuple[Path, Trained]) -> None:
-    reported = rows(whole[0])
-    before = [row for row in reported if not row["rewarded"] and "accuracy" in row]
+    before = [row for row in rows(whole[0]) if not row["rewarded"] and "accuracy" in row]
     assert before[0]["accuracy"] < 0.5
     assert before[-1]["accuracy"] > 0.95
     assert whole[1].progress.ended == "epochs"

@@ -50,16 +50,13 @@ def numbered(pairs: list[tuple[str, str]]) -> set[tuple[int, int]]:
     return {(place[low], place[high]) for low, high in pairs}
 
 
-def outputs_of(*listed: dict[str, int]) -> csr_array:
-    return csr_array(np.array([[outputs.get(word, 0) for word in ANIMALS] for outputs in listed]))
-
-
 def test_outputs_below_the_one_that_comes_are_counted():
     hierarchy = WordHierarchy.of(pa.array(ANIMALS), table([*PAIRS, PAIRS[0]]))
     assert hierarchy.known.tolist() == [True, True, True, True, False]
     listed = [{"animal": 3, "dog": 1}, {"animal": 5}, {"animal": 1, "dog": 1, "poodle": 2}, {"blue": 1}]
     expected = [3 / 4, 0, (2 + 1 + 0) / 4, np.nan, 0]
-    found = hierarchy.count_below(outputs_of(*listed, {"dog": 1, "blue": 9}, {}))
+    counts = [[outputs.get(word, 0) for word in ANIMALS] for outputs in (*listed, {"dog": 1, "blue": 9}, {})]
+    found = hierarchy.count_below(csr_array(np.array(counts)))
     assert found == pytest.approx([*expected, np.nan], nan_ok=True)
 
 

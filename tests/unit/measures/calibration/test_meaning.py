@@ -49,8 +49,7 @@ def test_of_a_table_it_is_exact():
     assert kept.worst_word == NAMES[int(np.argmax(np.diag(laws)))]
     assert sum(one.count for one in kept.histogram) == SIZE
     assert kept.quantiles[2] == pytest.approx(np.median(np.diag(laws)), rel=1e-5)
-    reached = figure(found, "inputs")
-    assert reached.worst == (laws[:, :SIZE] > PLAN.threshold).sum(axis=0).min()
+    assert figure(found, "inputs").worst == (laws[:, :SIZE] > PLAN.threshold).sum(axis=0).min()
     assert figure(found, "S_w").worst == pytest.approx((1 - (1 - laws) ** PLAN.runs).sum(axis=1).min(), rel=1e-5)
     assert found.recovery == measure_recovery(built.mechanism, built.subject.frequencies).to_dict()  # type: ignore[union-attr]
     assert [found.pure_epsilon, found.utility] == [built.guarantee.pure, {}]

@@ -103,8 +103,7 @@ def test_no_target_is_refused_before_anything_is_built(name: str, value: float, 
 
 @pytest.mark.parametrize("by", targets.MATCHES)
 def test_matched_mechanisms_have_the_same_figure(by: str):
-    other = subject_of("staircase").build(4.0)
-    found = match(subject_of("exponential", **TABLES["exponential"]), other, by)
+    found = match(subject_of("exponential", **TABLES["exponential"]), subject_of("staircase").build(4.0), by)
     figures = []
     for name, epsilon in (("staircase", 4.0), ("exponential", found.epsilon)):
         laws, prior = laws_at(name, epsilon)

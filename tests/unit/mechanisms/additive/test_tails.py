@@ -262,8 +262,7 @@ def test_a_word_reaches_another_at_a_hundred_nats(monkeypatch: pytest.MonkeyPatc
             words[2] = word
         return words
 
-    embedding = toy_embedding(["a", "b"], [[0.0, 1.0], [1.0, 1.0]])
-    built = build(embedding, {"epsilon": 100.0}, padding=False)
+    built = build(toy_embedding(["a", "b"], [[0.0, 1.0], [1.0, 1.0]]), {"epsilon": 100.0}, padding=False)
     mechanism = load_built(Laplace, 2, built)
     monkeypatch.setattr(KeyedStream, "words", extreme)
     crossed = set(mechanism.draw(token_batch([[0] * 100, [1] * 100]), KEYS).ids.reshape(2, 100)[0].tolist()) == {0, 1}
@@ -338,8 +337,7 @@ def test_fdd_reaches_far_radii_with_a_small_enough_coin() -> None:
     log_accepted = -300.0 * (
         math.log1p(inner / (inner + outer)) - real._tilt * math.log(inner / (inner + outer)) - real._log_most
     )
-    near = [TOP - 2**50, 0]
-    base = {first: near, first + 1: far}
+    base = {first: [TOP - 2**50, 0], first + 1: far}
     coins = [math.log(0.5) - 52 * zeros * LN2 for zeros in range(9)]
     zeros = next(count for count, log in enumerate(coins) if log < log_accepted)
     assert zeros >= 1

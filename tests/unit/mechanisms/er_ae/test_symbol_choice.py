@@ -40,14 +40,11 @@ def law(row: list[int], candidates: int, epsilon: float = EPSILON) -> NDArray[np
     return two_set_law(share, candidates, epsilon) if candidates else softmax_rr_law(share, epsilon)
 
 
-def random_words(choice: SymbolChoice, count: int, seed: int = 0) -> NDArray[np.uint64]:
-    return np.random.default_rng(seed).integers(0, TOP, (2 * choice.blocks, count), np.uint64, endpoint=True)
-
-
 def count_draws(row: list[int], candidates: int, epsilon: float = EPSILON) -> NDArray[np.int64]:
     choice = SymbolChoice(make_coins(epsilon), len(row), candidates)
     weights = np.array([row, row], np.uint32)
-    drawn = choice.draw(weights, np.arange(DRAWS) % 2, random_words(choice, DRAWS))
+    words = np.random.default_rng(0).integers(0, TOP, (2 * choice.blocks, DRAWS), np.uint64, endpoint=True)
+    drawn = choice.draw(weights, np.arange(DRAWS) % 2, words)
     return np.bincount(drawn, minlength=len(row))
 
 
@@ -64,8 +61,7 @@ def test_draws_follow_the_law(row: list[int], candidates: int) -> None:
 @EACH_CHOICE
 @pytest.mark.parametrize("wrong", [0.8, 1.25])
 def test_draws_of_another_epsilon_are_told(candidates: int, wrong: float) -> None:
-    counts = count_draws(ROWS["sure"], candidates, EPSILON * wrong)
-    assert likelihood(counts, law(ROWS["sure"], candidates)) < 1e-9
+    assert likelihood(count_draws(ROWS["sure"], candidates, EPSILON * wrong), law(ROWS["sure"], candidates)) < 1e-9
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 2, 4])
@@ -98,8 +94,7 @@ def test_the_certificate_is_of_the_coins_and_not_of_a_formula(candidates: int) -
     sound = SymbolChoice(make_coins(EPSILON), COLUMNS, candidates)
     floorless = SymbolChoice(np.full(STEPS + 1, TOP, np.uint64), COLUMNS, candidates)
     assert floorless.certify() > sound.certify() + 40
-    double = SymbolChoice(make_coins(2 * EPSILON), COLUMNS, candidates)
-    assert double.certify() > sound.certify() + 1.4
+    assert SymbolChoice(make_coins(2 * EPSILON), COLUMNS, candidates).certify() > sound.certify() + 1.4
     assert likelihood(count_draws(ROWS["sure"], candidates, 60.0), law(ROWS["sure"], candidates)) < 1e-9
 
 

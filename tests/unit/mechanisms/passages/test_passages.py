@@ -118,8 +118,7 @@ def test_any_two_texts_lose_epsilon_at_most(bundle: Bundle):
 
 def test_a_text_becomes_a_passage_on_its_subject(bundle: Bundle):
     texts = [" ".join(words[:4]) for words in SUBJECTS.values()] * 500
-    table = sanitise(record_sanitiser(bundle, POLICY), record_batch(texts))
-    written = table.column("text").to_pylist()
+    written = sanitise(record_sanitiser(bundle, POLICY), record_batch(texts)).column("text").to_pylist()
     passages = bundle.vocabulary.array.to_pylist()
     first = [passage.lower().rstrip(".").split()[0] for passage in passages]
     own = [passages[next(row for row, word in enumerate(first) if word in words)] for words in SUBJECTS.values()]
@@ -141,8 +140,7 @@ def test_a_record_costs_epsilon_whatever_its_length(bundle: Bundle):
 
 def test_two_columns_cost_two_texts(bundle: Bundle):
     policy = with_profile("passages", n_max=2)
-    columns = TextColumns(("subject", "body"), (1, 1))
-    settings = RecordSettings("toy", "run", policy, (), columns=columns)
+    settings = RecordSettings("toy", "run", policy, (), columns=TextColumns(("subject", "body"), (1, 1)))
     sanitiser = RecordSanitiser(settings, bundle, record_sanitiser(bundle, POLICY)._keys)
     batch = record_batch(["rain snow"] * 300)
     batch = pa.RecordBatch.from_arrays(
@@ -318,8 +316,7 @@ def draw_tables(bundle: Bundle, first: str, runs: int) -> np.ndarray:
     """Draw ``runs`` tables of a record about ``first`` and nineteen known ones: int ``(runs, rows)``."""
     others = [" ".join(words[:4]) for words in SUBJECTS.values()] * 5
     texts = [" ".join(SUBJECTS[first][:4]), *others[1:]] * runs
-    columns = TextColumns(symbols=True)
-    settings = RecordSettings("shuffled", "run", POLICY, (), columns=columns)
+    settings = RecordSettings("shuffled", "run", POLICY, (), columns=TextColumns(symbols=True))
     ids = [f"{first}-{row}" for row in range(len(texts))]
     table = sanitise(RecordSanitiser(settings, bundle, make_throwaway_keys()), record_batch(texts, ids))
     return np.array(table.column("symbols").to_pylist()).reshape(runs, ROWS)

@@ -142,8 +142,7 @@ def test_certificate_is_the_largest_loss_and_within_epsilon(case: Case):
         worst = max(worst, exact_log(max(column), min(column)))
     assert worst <= built.guarantee.epsilon <= case.settings.epsilon
     assert built.guarantee.pure == built.guarantee.epsilon
-    certified = certify_floors(AliasTable.of(built.arrays), padding=case.padding)
-    assert worst <= certified <= worst + 1e-8
+    assert worst <= certify_floors(AliasTable.of(built.arrays), padding=case.padding) <= worst + 1e-8
 
 
 @EACH
@@ -219,8 +218,7 @@ def test_floors_follow_frequencies(alpha: float):
 def test_padding_share_default_is_the_largest_possible(epsilon: float):
     embedding = random_embedding(100, 4)
     settings = StaircaseSettings(epsilon=epsilon)
-    built = build(embedding, settings, padding=True)
-    back = law_of(built.arrays, 100)[100] / TOTAL
+    back = law_of(build(embedding, settings, padding=True).arrays, 100)[100] / TOTAL
     assert back >= 0.7 / -math.expm1(-epsilon) - 1e-8
     fine = math.floor(back * 1e6) / 1e6
     smaller = build(embedding, dataclasses.replace(settings, pad_share=fine), padding=True)
@@ -295,8 +293,7 @@ def test_at_a_larger_epsilon_it_is_what_a_build_there_is(floor_mass: float | Non
             for name, array in there.arrays.items():
                 np.testing.assert_array_equal(changed.table.arrays[name], array, err_msg=name)
         assert mechanism.at_epsilon(3.4) is None
-    padded = loaded(embedding, build(embedding, settings, padding=True))
-    assert padded.at_epsilon(6.0) is None
+    assert loaded(embedding, build(embedding, settings, padding=True)).at_epsilon(6.0) is None
 
 
 # Broken tables.

@@ -125,10 +125,8 @@ def test_the_heaviest_are_split_most_evenly():
     assert choose(alike, 4, 2) == {0: [0, 2, 4], 1: [1, 3], 5: [5, 6, 7]}
     # Colour would leave two words, which are too few for a cluster.
     assert choose(alike, 3, 3) == {0: [0, 1, 2, 3, 4]}
-    heavy_colours = [1] * 5 + [9] * 3 + [1] * 2
-    assert [*choose(heavy_colours, 2, 2)] == [5]
-    heavy_cats = [1, 1, 2, 1, 2, *[1] * 5]
-    assert choose(heavy_cats, 3, 2) == {0: [0, 1, 3], 2: [2, 4]}
+    assert [*choose([1] * 5 + [9] * 3 + [1] * 2, 2, 2)] == [5]
+    assert choose([1, 1, 2, 1, 2, *[1] * 5], 3, 2) == {0: [0, 1, 3], 2: [2, 4]}
 
 
 def built(inputs: PublicInputs, **settings: Any) -> Any:
@@ -144,8 +142,7 @@ def test_written_is_the_hypernym_or_the_most_frequent_word(counts: tuple[int, ..
     frequencies = rng.random(SIZE) + 0.1
     inputs = PublicInputs(frequencies / frequencies.sum(), pairs=pairs_of(edges), classes=classes)
     named = {"classes": "stop-words:en"} if classed else {}
-    losses = (0.0, 1.5)[: len(counts)]
-    artifact = built(inputs, clusters=counts, least=3, losses=losses, **named)
+    artifact = built(inputs, clusters=counts, least=3, losses=(0.0, 1.5)[: len(counts)], **named)
     rows, written = artifact.arrays["rows"], artifact.arrays["written"]
     assert artifact.parameters["counts"] == [*counts, 1]
     hypernyms = {(low, high) for low, high in edges} | {(word, word) for word in range(SIZE)}

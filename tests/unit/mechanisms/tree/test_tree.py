@@ -34,10 +34,6 @@ def tree(*, padding: bool = False, inputs: PublicInputs | None = None, size: int
     return load_built(Tree, size, built)
 
 
-def exact(mechanism: Tree, symbol: int) -> np.ndarray:
-    return np.array(written_law(mechanism._arrays, symbol), np.float64) / 2.0**192
-
-
 # Settings.
 
 
@@ -169,7 +165,8 @@ def test_draws_change_exactly_at_the_thresholds():
 def test_laws_are_those_of_the_whole_numbers(output, settings, padding):
     mechanism = tree(padding=padding, output=output, **settings)
     for symbol in (0, 7, SIZE - 1, SIZE + 1, *([SIZE] if padding else [])):
-        assert mechanism.probabilities(symbol) == pytest.approx(exact(mechanism, symbol), rel=1e-12)
+        exact = np.array(written_law(mechanism._arrays, symbol), np.float64) / 2.0**192
+        assert mechanism.probabilities(symbol) == pytest.approx(exact, rel=1e-12)
     each = [mechanism.probabilities(word) for word in range(SIZE)]
     stays = np.diag(np.stack(each)[:, :SIZE])
     assert mechanism.stay_probabilities(np.arange(SIZE, dtype=np.int32)) == pytest.approx(stays)
@@ -230,8 +227,7 @@ def test_at_epsilon_keeps_losses_in_proportion_and_within_it():
     settings = TreeSettings(epsilon=6.0, sizes=(4, 16), losses=(0.0, 6.0))
     for epsilon in np.linspace(0.5, 20, 400).tolist():
         assert settings.at_epsilon(epsilon).losses[-1] == pytest.approx(epsilon)
-    tiny = replace(settings, losses=(0.0, 1e-6)).at_epsilon(1e-3)
-    assert tiny.losses == (0.0, 0.0)
+    assert replace(settings, losses=(0.0, 1e-6)).at_epsilon(1e-3).losses == (0.0, 0.0)
 
 
 def test_a_bundle_that_breaks_its_epsilon_is_not_built(monkeypatch):

@@ -125,8 +125,7 @@ def test_other_languages():
     german = "Der Wolf und der Bauer sahen Herrn Bauer, Anna Wolf und Jürgen in München"
     assert names(german, "de") == "Bauer/S Anna/F Wolf/S Jürgen/F München/P"
     assert names("la rose de Amélie à Lyon", "fr") == "Amélie/F Lyon/P"
-    spanish = "la señora Flores vio flores en Sevilla con José"
-    assert names(spanish, "es") == "Flores/S Sevilla/P José/F"
+    assert names("la señora Flores vio flores en Sevilla con José", "es") == "Flores/S Sevilla/P José/F"
     assert names("der Austrian und der French", "de") == ""
 
 

@@ -143,8 +143,7 @@ def test_what_is_a_token_of_the_class_and_what_looks_like_one() -> None:
     for kind, cases in IS.items():
         for text, expected in cases:
             assert tokens(text) == [(kind, token) for token in expected], text
-    taken = [(kind, text) for kind, texts in IS_NOT.items() for text in texts if kind in dict(tokens(text))]
-    assert taken == []
+    assert [(kind, text) for kind, texts in IS_NOT.items() for text in texts if kind in dict(tokens(text))] == []
 
 
 FIRST_AND_LONGEST = {

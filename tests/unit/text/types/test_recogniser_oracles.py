@@ -45,8 +45,7 @@ def test_every_emoji_is_one_token():
         some = [emoji for emoji in every if "a{" not in form or emoji[0] not in "0123456789"]
         tokens = tokens_of([form.format(emoji) for emoji in some])
         kept = [[token for kind, token in had if kind == "emoji"] for had in tokens]
-        wrong = [emoji for emoji, had in zip(some, kept, strict=True) if had != [emoji]]
-        assert wrong == []
+        assert [emoji for emoji, had in zip(some, kept, strict=True) if had != [emoji]] == []
 
 
 def test_emoji_in_a_row_are_cut_as_the_package_cuts_them():
