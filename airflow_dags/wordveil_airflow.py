@@ -153,6 +153,12 @@ class ReleaseSettings(BaseModel):
             raise ValueError(" ".join(problems))
         return self
 
+    @model_validator(mode="after")
+    def _check_periods(self) -> Self:
+        if self.every and not self.over:
+            raise ValueError(f"every = {self.every}: needs over, a kept column of dates.")
+        return self
+
     def model_post_init(self, context: Any) -> None:
         self._file = str(context)
 

@@ -103,6 +103,7 @@ BROKEN = {
     "publish: sometimes": "publish = sometimes: Input should be 'passed', 'approved' or 'never'.",
     "schedule: '@fortnightly'": "schedule = @fortnightly: ",
     "every: day": "every = day: Input should be '', 'week', 'month', 'quarter' or 'year'.",
+    "config: /etc/wordveil/x.yaml\nevery: week": "every = week: needs over, a kept column of dates.",
     "overrides: [1]": "overrides.0: Input should be a valid string.",
     "overrides: output.path=s3a://KEY:zq7@lake/x": "overrides: Input should be a valid list.",
     "spark_conf: [spark.hadoop.fs.s3a.secret.key=zq7]": "spark_conf: Input should be a valid dictionary.",
