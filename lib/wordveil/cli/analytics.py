@@ -103,7 +103,7 @@ def analytics(
         notes += [f"{over} is the first day of each {every}."] if every else []
         tables = (found.estimates, found.trends, found.pairs)
         named = (table, found.public_version, found.unit, columns, over)
-        call.save_page(render_estimates(*named, *tables, notes, found.least_count), None)
+        call.save_page(render_estimates(*named, *tables, notes, found.least_draws, found.least_count), None)
     return Result(found.to_dict(), partial(print_table, f"Analytics of {table}", _list_facts(found, shown, output)))
 
 

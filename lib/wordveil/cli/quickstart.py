@@ -209,7 +209,7 @@ def draw_page(counts: Sequence[Mapping[str, Any]], way: Way) -> str:
         f"{way.bundle.vocabulary.size} subjects and one more for texts without a known word."
     )
     least = Estimator(way.symbols.law).find_least_count(articles)
-    return render_estimates(str(HOME / PASSAGES), None, "texts", (), None, counts, (), (), [note], least)
+    return render_estimates(str(HOME / PASSAGES), None, "texts", (), None, counts, (), (), [note], articles, least)
 
 
 def explain(

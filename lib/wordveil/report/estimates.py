@@ -29,14 +29,15 @@ def render_estimates(
     trends: Sequence[Row],
     pairs: Sequence[Row],
     notes: Sequence[str] = (),
+    least_draws: int = 0,
     least_count: int = 0,
 ) -> str:
     """Render the page of a table's estimates, in HTML, with all names escaped.
 
     ``unit``: what was counted, ``texts`` or ``words``. ``by``: the columns of groups, ``over`` among them, whose values
     are in order. ``rows``: the estimate of each symbol in each group, and the ``true`` count where the originals are at
-    hand. ``trends``: steps of shares between values of ``over``. ``pairs``: symbols of one record. ``least_count``: the
-    count from which a symbol usually stands out from none in the smallest group; 0 if it is unknown.
+    hand. ``trends``: steps of shares between values of ``over``. ``pairs``: symbols of one record. ``least_draws``:
+    the draws of the smallest group, and ``least_count``, from which on a symbol usually stands out from none in it.
     """
     labels = {row["symbol"]: _label(row, unit) for row in rows}
     groups, others = _split(rows, by), [name for name in by if name != over]
@@ -44,11 +45,8 @@ def render_estimates(
     steps = _split(trends, others)
     largest, largest_series = _find_largest(groups), _find_largest(series)
     if least_count:
-        fewest = min(row["draws"] for row in rows)
-        smallest = (
-            f"The smallest group has {fewest:,} {unit}, of which {least_count:,} or more usually stand out from none."
-        )
-        notes = [*notes, f"{smallest} Four times as many halve the interval of a share."]
+        smallest = f"The smallest group has {least_draws:,} {unit}, of which {least_count:,} or more usually stand out"
+        notes = [*notes, f"{smallest} from none. Four times as many halve the interval of a share."]
     linked = sorted((pair for pair in pairs if pair["more_than_chance"]), key=lambda pair: -pair["difference"])
     return render_page(
         "estimates.html",
