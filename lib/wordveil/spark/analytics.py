@@ -35,11 +35,16 @@ from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.versions import parse_schema
 
 Row = dict[str, Any]
+DRAWN, TRENDS, PAIRS = "drawn", "trends", "pairs"
+ESTIMATES = {"words": "terms", "texts": "subjects"}
+"""Names of the tables in the output's directory; those of estimates by what was drawn."""
 MOST_ESTIMATES = 1_000_000
 """Largest number of groups times symbols of a table of estimates."""
 _CELL, _SYMBOL = "__cell", "__symbol"
 _PAIRS_AT_ONCE = 1_000_000
 """Largest number of texts times pairs in memory at once."""
+_WORD = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*"
+_DRAWN_SCHEMA = "public_version bigint, term string, count bigint, documents bigint"
 _MEANING = "symbol int, written string, keywords string"
 _ESTIMATES = (
     f"{_MEANING}, size int, draws bigint, drawn bigint, estimate double, low double, high double, low_of_all double, "
@@ -295,13 +300,6 @@ def count_pairs(rows: DataFrame, counts: SymbolCounts, most: int, stop_words: Se
         for pair in range(len(together))
     ]
     return sorted(rows_of, key=lambda row: -row["difference"])
-
-
-DRAWN, TRENDS, PAIRS = "drawn", "trends", "pairs"
-ESTIMATES = {"words": "terms", "texts": "subjects"}
-"""Names of the tables in the output's directory; those of estimates by what was drawn."""
-_WORD = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*"
-_DRAWN_SCHEMA = "public_version bigint, term string, count bigint, documents bigint"
 
 
 @dataclass(frozen=True)

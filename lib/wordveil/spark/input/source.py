@@ -129,9 +129,6 @@ class InputTable:
         """True if messages may list columns. The first line of a CSV file may be a record after all."""
         return not has_header(self.source) or self.source.columns is not None
 
-    def _adapt(self, frame: DataFrame) -> DataFrame:
-        return adapt_columns(frame, self.source, self._where, lists=self._lists)
-
     def read_with_files(self, names: Collection[str] | None = None) -> DataFrame:
         """Read the records with their files in :data:`FILE_COLUMN`, opening only the files ``names`` if given.
 
@@ -151,7 +148,8 @@ class InputTable:
         both = {*names, *(re.sub("^file:/(?!/)", "file:///", name) for name in names)}
         if (snapshot := find_snapshot(frame)) is not None:
             with suppress(Py4JError):  # another version of Delta also opens the other files, and the filter drops them
-                frame = self._adapt(read_delta_files(self.spark, snapshot.deltaLog(), int(snapshot.version()), names))
+                opened = read_delta_files(self.spark, snapshot.deltaLog(), int(snapshot.version()), names)
+                frame = adapt_columns(opened, self.source, self._where, lists=self._lists)
         path = file_path(frame)
         return frame.where(path.isin(*both)).withColumn(FILE_COLUMN, path)
 
@@ -176,11 +174,11 @@ class InputTable:
         if table is not None:
             frame = self._load_table(table, options)
             check_scans(frame, "input.table", table)
-            return self._adapt(frame)
-        frame = read_source(self.spark, self.source, self.columns, options)
-        if self.source.kind not in OPENED_FORMATS:
-            check_scans(frame, "input.format", self.source.reader)
-        return self._adapt(frame)
+        else:
+            frame = read_source(self.spark, self.source, self.columns, options)
+            if self.source.kind not in OPENED_FORMATS:
+                check_scans(frame, "input.format", self.source.reader)
+        return adapt_columns(frame, self.source, self._where, lists=self._lists)
 
     def _load_table(self, name: str, options: Mapping[str, str]) -> DataFrame:
         try:
