@@ -209,13 +209,18 @@ def _make_nodes(count: int, odds: float, exponent: float) -> tuple[Float64, Floa
 
 
 def _check(
-    local_epsilon: float, rows: int, symbols: int | None = None, *, epsilon: float = 0.0, delta: float = 0.5
+    local_epsilon: float,
+    rows: int,
+    symbols: int | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
 ) -> None:
     for name, value in (("local_epsilon", local_epsilon), ("epsilon", epsilon)):
-        if not (math.isfinite(value) and value >= 0):
+        if value is not None and not (math.isfinite(value) and value >= 0):
             raise ValueError(f"Expected {name} to be a finite number of at least 0, got {value}.")
-    for name, count, lowest in (("rows", rows, 1), ("symbols", 2 if symbols is None else symbols, 2)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < lowest:
+    for name, count, lowest in (("rows", rows, 1), ("symbols", symbols, 2)):
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < lowest):
             raise ValueError(f"Expected {name} to be a whole number of at least {lowest}, got {count}.")
-    if not 0 < delta < 1:
+    if delta is not None and not 0 < delta < 1:
         raise ValueError(f"Expected delta between 0 and 1, got {delta}.")
