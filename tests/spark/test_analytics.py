@@ -82,6 +82,7 @@ def test_analyse_words_of_a_job_gives_the_estimators_figures(spark: Any, workspa
     assert sorted(row["draws"] for row in weekly.estimates) == sorted(row["draws"] for row in analysis.estimates)
     steps = {(row["day_before"], row["day"]) for row in read_delta(tmp_path / "found" / "trends")}
     assert steps == {(date(2026, 10, 26), date(2026, 11, 2))}, "each named by its Monday"
+    assert read_delta(tmp_path / "found" / "pairs") == [], "it has none of the earlier analysis"
     monthly = analyse(spark, str(out), str(tmp_path / "found"), over="day", every="month", pairs=0)
     assert {row["day"] for row in monthly.estimates} == {date(2026, 11, 1), None}
     with pytest.raises(InputError, match=r"--every = week: the column id has values that are no dates"):

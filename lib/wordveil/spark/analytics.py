@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -364,7 +364,7 @@ def analyse(
     dates, and these periods of them are compared, each named by its first day. ``pairs``: the number of frequent
     symbols whose pairs in one text are counted, without those of ``stop_words``. Without symbols, the written words are
     counted as they came out: those of the column ``text``, in ``min_documents`` texts, that are no stop-words.
-    ``page``: symbols are required. Each table is replaced in one commit.
+    ``page``: symbols are required. Each table is replaced in one commit; those of an earlier analysis are emptied.
 
     Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
     """
@@ -392,6 +392,7 @@ def analyse(
             counted = _count_terms(words, min_documents).cache()
             try:
                 _replace(_stamp(counted, chosen, parse_schema(_DRAWN_SCHEMA)), f"{output}/{DRAWN}")
+                _empty_others(spark, output, {DRAWN})
                 return Analysis(table, chosen, output, None, rows.count(), drawn=counted.count(), refused=refused)
             finally:
                 counted.unpersist()
@@ -410,6 +411,7 @@ def analyse(
         for name, (values, schema) in tables.items():
             made = spark.createDataFrame([(chosen, *row.values()) for row in values], schema)
             _replace(made, f"{output}/{name}")
+        _empty_others(spark, output, tables.keys())
         records = rows.count()
     totals = counts.sum_up().estimate() if counts.groups else []
     draws = min((row["draws"] for row in estimates), default=0)
@@ -490,6 +492,14 @@ def _count_terms(words: DataFrame, min_documents: int) -> DataFrame:
 
 def _stamp(rows: DataFrame, version: int | None, schema: StructType) -> DataFrame:
     return rows.select(F.lit(version).cast("bigint").alias("public_version"), "*").to(schema)
+
+
+def _empty_others(spark: SparkSession, output: str, names: Collection[str]) -> None:
+    """Empty the tables of an earlier analysis that this one does not have."""
+    for name in {DRAWN, *ESTIMATES.values(), TRENDS, PAIRS} - {*names}:
+        store = DeltaTable(spark, f"{output}/{name}", "table of analytics")
+        if store.exists():
+            _replace(store.read().limit(0), store.path)
 
 
 def _replace(rows: DataFrame, path: str) -> None:
