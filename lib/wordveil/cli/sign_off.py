@@ -76,7 +76,8 @@ def render_sign_off(config: Config, plan: Plan, guarantee: WordGuarantee | None,
         attacks=list_attacks(plan),
         recovered=list_recovered(plan.recovery),
         price=[*describe_price(plan), *_weigh(plan, guarantee)],
-        promise=_guarantee_facts(guarantee) | {name: fact for name, fact in facts.items() if name.startswith(_PROMISE)},
+        promise=_guarantee_facts(guarantee, plan.unit)
+        | {name: fact for name, fact in facts.items() if name.startswith(_PROMISE)},
         columns=[*describe_columns(plan, config.source, is_shuffled=is_shuffled), *_list_added(config)],
         exposed=[(name, explain_exposure(name)) for name in plan.exposes],
         hidden=_list_hidden(plan, is_release=is_release),
@@ -184,20 +185,21 @@ def _list_hidden(plan: Plan, *, is_release: bool) -> list[str]:
     return [name.replace("_", " ") for name in Exposure if name not in (*plan.exposes, *followed)]
 
 
-def _guarantee_facts(guarantee: WordGuarantee | None) -> dict[str, str]:
-    """Make the rows of the constants that the bundle certifies for one token."""
+def _guarantee_facts(guarantee: WordGuarantee | None, drawn: str) -> dict[str, str]:
+    """Make the rows of the constants that the bundle certifies for one draw. ``drawn``: a word, or a text."""
     if guarantee is None:
         return {}
+    unit = "token" if drawn == DrawnUnit.WORD else drawn
     distance = "" if guarantee.metric.is_discrete else " for each unit of distance"
     facts = {
         "proved epsilon": f"{tables.number(guarantee.epsilon)}{distance}",
-        "largest loss of one token": f"{tables.number(guarantee.pure)} nats, between any two",
+        f"largest loss of one {unit}": f"{tables.number(guarantee.pure)} nats, between any two",
         "metric": guarantee.metric.identifier,
     }
     if guarantee.slack:
-        facts["slack of a token"] = f"{tables.number(guarantee.slack)} nats, for whole numbers"
+        facts[f"slack of a {unit}"] = f"{tables.number(guarantee.slack)} nats, for whole numbers"
     if guarantee.delta:
-        facts["delta of a token"] = f"{guarantee.delta:.3g}"
+        facts[f"delta of a {unit}"] = f"{guarantee.delta:.3g}"
         facts["rounding"] = "its effect is not proved (`wordveil docs guarantees`, finite precision)"
     return facts
 
