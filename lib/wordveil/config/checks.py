@@ -279,17 +279,18 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
             if fold_name(name) == STALE:
                 problem = "is what budgets.on_exceeded: keep_last adds. Rename the column in a view of the input."
                 yield Fault("input", name, problem)
-    if gate and gate.table_epsilon is not None and output.shuffle is None:
-        problem = "is of a shuffled table. Set output.shuffle, or remove it."
-        yield Fault("gate.table_epsilon", f"{gate.table_epsilon:g}", problem)
     if gate:
+        limit = gate.rules.table_epsilon
+        if limit is not None and output.shuffle is None:
+            problem = "is of a shuffled table. Set output.shuffle, or remove it."
+            yield Fault("gate.table_epsilon", f"{limit:g}", problem)
         columns = (
             *(column_exposure(name) for name in source.keep),
             *(pseudonym_exposure(pseudonym.name) for pseudonym in source.pseudonyms),
         )
         form = find_form_exposures(output, budget, policy, source)
         shown = (*policy.exposes, *source.shown, *form, *columns)
-        yield from find_gate_faults(gate.exposes, lambda: gate.rules, policy.relation, shown)
+        yield from find_gate_faults(gate.rules, policy.relation, shown)
 
 
 def _output_faults(sections: Sections, source: Source | None, output: OutputSection) -> Iterator[Fault]:

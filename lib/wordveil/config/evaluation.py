@@ -90,7 +90,7 @@ def find_evaluation_faults(section: EvaluationSection, source: Columns, gate: Ga
     if "attackers" in section.model_fields_set and section.attackers and not has_authors:
         problem = "needs authors to guess. Name their column in evaluation.author or input.author, or remove it."
         yield Fault("evaluation.attackers", ", ".join(section.attackers), problem)
-    if gate is None or (bound := gate.attack_to_chance) is None:
+    if gate is None or (bound := gate.rules.attack_to_chance) is None:
         return
     if not has_authors:
         problem = "measures who wrote a text. Name the authors' column in evaluation.author or input.author."

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -66,11 +66,8 @@ def _check_type(name: str) -> str:
 TypeName = Annotated[str, AfterValidator(_check_class)]
 ActionName = Annotated[TypeAction, FromValue]
 Name = Annotated[str, StringConstraints(min_length=1)]
-Rate = Annotated[float, Field(ge=0, le=1)]
 EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(gt=0, le=1)]
-Least = Annotated[int, Field(ge=0)]
 TypeOfColumn = Annotated[str, AfterValidator(_check_type)]
 """A type of Spark SQL, as errors and ``wordveil plan`` show it."""
 ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
@@ -476,37 +473,27 @@ class BudgetsSection(Section):
         return Budget(**{**self.model_dump(), "relation": Relation(self.relation)})
 
 
-class GateSection(Section):
+if TYPE_CHECKING:
+    _GateRules = Section
+else:
+    _GateRules = make_section("_GateRules", "Bounds of a gate's rules.", GateRules)
+
+
+class GateSection(_GateRules):
     """Rules that a release must pass to be published (:class:`wordveil.release.rules.GateRules`); none without this
-    section.
+    section. Numbers are finite.
     """
 
-    relation: Literal["any_text", "same_length", "same_skeleton"] | None = None
+    model_config = ConfigDict(allow_inf_nan=False)
+
     exposes: list[Name] | None = None
-    epsilon_pure: EpsilonLimit | None = None
-    epsilon_bound: EpsilonLimit | None = None
-    min_records: Least | None = None
-    max_empty_rate: Rate | None = None
-    min_distinct_words: Least | None = None
-    max_stale_rate: Rate | None = None
-    max_refused_rate: Rate | None = None
-    quarantine_rate: Rate | None = None
-    unknown_rate: Rate | None = None
-    unchanged_rate: Rate | None = None
-    attack_to_chance: Ratio | None = None
-    linked: Rate | None = None
-    table_epsilon: EpsilonLimit | None = None
     audited: Annotated[list[Literal["bundle", "release"]], Field(min_length=1)] | None = None
 
     @property
     def rules(self) -> GateRules:
-        """Rules of the gate. Raises :class:`ValueError` for an exposure that does not exist, which a whole
-        configuration cannot have.
-        """
-        bounds = self.model_dump()
-        relation = None if self.relation is None else Relation(self.relation)
-        lists = {name: None if bounds[name] is None else tuple(bounds[name]) for name in ("exposes", "audited")}
-        return GateRules(**{**bounds, "relation": relation, **lists})
+        """Rules of the gate."""
+        bounds: dict[str, Any] = {name: tuple(bound) if isinstance(bound, list) else bound for name, bound in self}
+        return GateRules(**bounds)
 
 
 class SparkSection(Section):

@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Le
 
 from wordveil.errors import Fault, did_you_mean, shown_value
 from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation, column_exposure, pseudonym_exposure
@@ -53,6 +55,9 @@ def output_exposes(
 
 
 Value = float | int | str | tuple[str, ...]
+Rate = Annotated[float, Ge(0), Le(1)]
+Limit = Annotated[float, Ge(0)]
+Least = Annotated[int, Ge(0)]
 
 AUDITS = ("bundle", "release")
 """Kinds of audits that a gate can require."""
@@ -108,40 +113,27 @@ class Measured:
 
 @dataclass(frozen=True)
 class GateRules:
-    """Bounds of a gate's rules; None for a rule that the gate does not have. Rates are shares in [0, 1].
+    """Bounds of a gate's rules; None for a rule that the gate does not have.
 
-    Raises :class:`ValueError` for a bound that everything or nothing would meet, and so must be a mistake: a rate
-    outside [0, 1], a number that is below 0, infinite or NaN, an exposure or an audit that does not exist.
+    The section ``gate`` of a configuration is made of them, and checks their values.
     """
 
-    relation: Relation | None = None
+    relation: Literal["any_text", "same_length", "same_skeleton"] | None = None
     exposes: tuple[str, ...] | None = None
-    epsilon_pure: float | None = None
-    epsilon_bound: float | None = None
-    min_records: int | None = None
-    max_empty_rate: float | None = None
-    min_distinct_words: int | None = None
-    max_stale_rate: float | None = None
-    max_refused_rate: float | None = None
-    quarantine_rate: float | None = None
-    unknown_rate: float | None = None
-    unchanged_rate: float | None = None
-    attack_to_chance: float | None = None
-    linked: float | None = None
-    table_epsilon: float | None = None
+    epsilon_pure: Limit | None = None
+    epsilon_bound: Limit | None = None
+    min_records: Least | None = None
+    max_empty_rate: Rate | None = None
+    min_distinct_words: Least | None = None
+    max_stale_rate: Rate | None = None
+    max_refused_rate: Rate | None = None
+    quarantine_rate: Rate | None = None
+    unknown_rate: Rate | None = None
+    unchanged_rate: Rate | None = None
+    attack_to_chance: Limit | None = None
+    linked: Rate | None = None
+    table_epsilon: Limit | None = None
     audited: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        for name, bound in self.bounds.items():
-            if isinstance(bound, float | int) and not 0 <= bound < math.inf:
-                raise ValueError(f"Expected {name}={bound} in [0, inf).")
-            if (name.endswith("_rate") or name == "linked") and isinstance(bound, float | int) and bound > 1:
-                raise ValueError(f"Expected {name}={bound} in [0, 1]: a rate is a share.")
-        for exposure in self.exposes or ():
-            if not is_exposure(exposure):
-                raise ValueError(f"Expected {exposure} to be one of {', '.join(Exposure)} or column:NAME.")
-        if unknown := sorted(set(self.audited or ()) - set(AUDITS)):
-            raise ValueError(f"Expected audits among {', '.join(AUDITS)}, got {', '.join(unknown)}.")
 
     @property
     def bounds(self) -> dict[str, Value]:
@@ -322,16 +314,13 @@ def _find_figure(measured: Measured, name: str, whole: str = "") -> Any:
     return None if of is None or not 0 <= value <= of else value / of if of else 0.0
 
 
-def find_gate_faults(
-    exposes: Sequence[str] | None, rules: Callable[[], GateRules], relation: Relation, shown: tuple[str, ...]
-) -> Iterator[Fault]:
+def find_gate_faults(rules: GateRules, relation: Relation, shown: tuple[str, ...]) -> Iterator[Fault]:
     """List exposures that do not exist, and public rules that fail whatever is drawn, which would waste all draws.
 
-    ``exposes``: what the gate allows to be shown; None allows all. ``rules``: makes the gate's rules, if these
-    exposures exist. ``relation``: the pairs of texts for which the release's bound holds. ``shown``: what the release
-    shows without the gate.
+    ``relation``: the pairs of texts for which the release's bound holds. ``shown``: what the release shows without the
+    gate.
     """
-    unknown = [name for name in exposes or () if not is_exposure(name)]
+    unknown = [name for name in rules.exposes or () if not is_exposure(name)]
     for name in unknown:
         near = did_you_mean(name, Exposure)
         yield Fault(
@@ -341,12 +330,12 @@ def find_gate_faults(
             f"{', '.join(Exposure)}, column:NAME, pseudonym:NAME.{near}",
         )
     if not unknown:
-        for name, problem in _list_failures(rules(), relation, shown):
+        for name, problem in _list_failures(rules, relation, shown):
             yield Fault(f"gate.{name}", "", problem)
 
 
 def _list_failures(rules: GateRules, relation: Relation, shown: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    if rules.relation is not None and not relation.covers(rules.relation):
+    if rules.relation is not None and not relation.covers(Relation(rules.relation)):
         yield "relation", f"the bound under text only holds for {relation}. Change it, or the rule."
     if rules.epsilon_pure is not None and relation is not Relation.ANY_TEXT:
         problem = f"the bound only holds for {relation}, so every record's pure epsilon is infinite. Use epsilon_bound."
