@@ -53,6 +53,15 @@ def test_a_sound_release(spark: Any, workspace: Workspace, call: Commands):
     assert not (workspace.root / "output").exists()
 
 
+def test_audit_release_with_symbols_of_words_holds(spark: Any, workspace: Workspace):
+    """The blind bundle draws no symbols: its outputs have no such column."""
+    mechanism = {**workspace.settings()["mechanism"], "name": "tree", "epsilon": 5.0, "clusters": [6], "least": 2}
+    config = workspace.config(mechanism=mechanism, output={"symbols": True}, text={"profile": "readable"})
+    found = audit_release(config, lambda: spark, copies=COPIES)
+    assert list_refuted(list(found.findings)) == set()
+    assert {finding.test: finding.verdict for finding in found.findings}["canary:columns"] is Verdict.HOLDS
+
+
 @pytest.mark.long
 def test_a_release_that_orders_rows_by_their_texts(spark: Any, workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
     def arrange(rows: Any, *_: Any, **__: Any) -> Any:

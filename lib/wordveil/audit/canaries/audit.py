@@ -27,6 +27,7 @@ from wordveil.mechanisms.tables.exponential import Exponential
 from wordveil.mechanisms.tables.mechanism import build_certified, symbol_rows
 from wordveil.neighbours.lists import NeighbourLists
 from wordveil.privacy.relations import Exposure, column_exposure, pseudonym_exposure
+from wordveil.records.schema import SYMBOLS
 from wordveil.text.slots import NgramModel
 
 
@@ -92,8 +93,10 @@ def check_layout(runs: Sequence[CanaryRun], claim: ReleaseClaim) -> Finding | No
 
 def _find_columns(output: CanaryOutput, claim: ReleaseClaim) -> Iterator[str]:
     columns = frozenset(output.table.column_names)
-    if columns != claim.columns:
-        extra, missing = sorted(columns - claim.columns), sorted(claim.columns - columns)
+    # A blind table draws no numbered symbols of words.
+    claimed = claim.columns if output.columns.symbols else claim.columns - {SYMBOLS}
+    if columns != claimed:
+        extra, missing = sorted(columns - claimed), sorted(claimed - columns)
         yield f"more columns: {', '.join(extra) or 'none'}; missing ones: {', '.join(missing) or 'none'}."
 
 

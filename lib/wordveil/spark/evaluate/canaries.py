@@ -105,13 +105,15 @@ class _Pipeline:
         settings = replace(self.settings, release=_NAME)
         if materials.bundle.mechanism.private_weights == "":
             settings = replace(settings, max_records=None)
+        if settings.policy.draws_words and materials.bundle.mechanism.symbols is None:  # a blind table has none
+            settings = replace(settings, columns=replace(settings.columns, symbols=False))
         job = distribute_job(self.spark, materials, settings)
         # The public part of an output shows no more than the internal one.
         output = self.output.model_copy(update={"public_only": False})
         write_sanitised(table, path, job, self.source, output)
-        return self.read_output(path)
+        return self.read_output(path, settings.columns)
 
-    def read_output(self, path: str) -> CanaryOutput:
+    def read_output(self, path: str, columns: TextColumns) -> CanaryOutput:
         """Read the rows of an output in the order of its files, as a reader finds them."""
         rows = load_path(self.spark, self.spark.read.format("parquet"), path)
         file, row = (F.col(f"_metadata.{name}") for name in ("file_path", "row_index"))
@@ -123,7 +125,7 @@ class _Pipeline:
         counts = Counter(files[index] for index in order)
         cut = tuple((directory, count) for (directory, _), count in counts.items())
         kept = table.drop_columns(["__file", "__row"]).take(pa.array(order, pa.int64()))
-        return CanaryOutput(kept, self.settings.columns, self.given.id, cut)
+        return CanaryOutput(kept, columns, self.given.id, cut)
 
 
 def audit_release(
