@@ -25,13 +25,16 @@ class _ConfigLoader(yaml.SafeLoader):
         deep: bool = False,  # noqa: FBT001, FBT002
     ) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is given more than once", node.start_mark
-                )
+        for place, key in enumerate(keys):
+            if key in keys[:place]:
+                mark = node.value[place][0].start_mark
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given more than once", mark)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """Construct all at once, by which PyYAML refuses a value that holds itself."""
+        return self.construct_object(node, deep=True)
 
 
 for _tag, _pattern, _first in (

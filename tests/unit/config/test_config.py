@@ -521,7 +521,8 @@ def test_yaml_words_and_times_are_text(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("release: a\nrelease: b\n", "the key 'release' is given more than once"),
+        ("input: {}\nrelease: a\nrelease: b\n", "line 3: the key 'release' is given more than once"),
+        ("input: &itself\n  keep: [*itself]\n", "line 1: found unconstructable recursive node"),
         (None, "No such file"),
         ("a: [1", "YAML"),
         ("- 1\n", "a configuration is a mapping"),
