@@ -377,6 +377,18 @@ _WRITE = {
     "int_type": " Write its digits alone, without quotes or leading zeros.",
     "string_type": " Write it in quotes.",
 }
+_MAPPING = "should be a mapping, such as {key: value}."
+_LIST = "should be a list, such as [one, two]."
+# pydantic names classes of Python.
+_COLLECTIONS = {
+    "dict_type": _MAPPING,
+    "mapping_type": _MAPPING,
+    "model_type": _MAPPING,
+    "model_attributes_type": _MAPPING,
+    "list_type": _LIST,
+    "tuple_type": _LIST,
+    "is_instance_of": _LIST,
+}
 _LIMITS = {"greater_than": "gt", "greater_than_equal": "ge"}
 
 
@@ -385,7 +397,9 @@ def _message(details: ErrorDetails) -> str:
         allowed = str(details.get("ctx", {}).get("expected", ""))
         near = did_you_mean(str(details["input"]), allowed.replace("'", "").replace(" or ", ", ").split(", "))
         return f"allowed: {allowed}.{near}"
-    text = details["msg"].replace("Input should be", "should be").replace("valid tuple", "list").rstrip(".")
+    if (problem := _COLLECTIONS.get(details["type"])) is not None:
+        return problem
+    text = details["msg"].replace("Input should be", "should be").rstrip(".")
     limit = details.get("ctx", {}).get(_LIMITS.get(details["type"], ""), 0)
     if details["loc"][-1:] == ("epsilon",) and limit > 0:
         # Such a bound comes from the arithmetic. To a user the bound is 0.

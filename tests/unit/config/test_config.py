@@ -499,6 +499,8 @@ def test_settings_can_be_overridden(tmp_path: Path):
         ("mechanism.epsilon: 12:30", "mechanism.epsilon = 12:30: should be a valid number"),
         ("mechanism.public: yes", "mechanism.public = yes: only `public: true` can be used"),
         ("input.keep: [no, 012, true]", "input.keep.2 = true: should be a valid string"),
+        ("input.keep: day", "input.keep = day: should be a list, such as [one, two]."),
+        ("key: wordveil.key", "key: should be a mapping, such as {key: value}."),
     ],
 )
 def test_yaml_value_is_shown_as_it_is_written(tmp_path: Path, setting, words):
