@@ -111,8 +111,9 @@ def test_parquet_by_any_name_or_absent_files_are_left_to_spark(tmp_path):
         ("file:/lake/t.parquet", "in file:/lake/t.parquet. The file is damaged."),
         (
             "s3a://lake/t.jsonl",
-            "in s3a://lake/t.jsonl. It is not a Parquet file; by its name it is JSON lines. Set input.format: json.",
+            "in s3a://lake/t.jsonl. It is not a Parquet file; by its name it is JSON lines. Set input.format: json. If",
         ),
+        ("s3a://lake/readme.txt", 'input.options: {wholetext: "true"}. If the others are, move it elsewhere; if it'),
         (
             "hdfs://host/t.csv.gz",
             "in hdfs://host/t.csv.gz. It is not a Parquet file; by its name it is CSV. Set input.format: csv.",
@@ -123,6 +124,12 @@ def test_parquet_by_any_name_or_absent_files_are_left_to_spark(tmp_path):
 def test_a_file_that_spark_cannot_read_is_named_whole(file, said):
     error = ValueError(f": java.lang.X: [CANNOT_READ_FILE_FOOTER] Could not read footer for file: {file}. Please")
     assert said in describe_cause(error)
+
+
+def test_describe_cause_of_a_column_of_another_type_says_so():
+    said = "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading file s3a://lake/t.parquet."
+    found = describe_cause(ValueError(f": java.lang.X: {said} Data type mismatches when reading Parquet column"))
+    assert "in s3a://lake/t.parquet. A column of this file has another type" in found
 
 
 def test_spark_message_of_a_path_is_passed_without_credentials():

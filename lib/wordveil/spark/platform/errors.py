@@ -65,6 +65,9 @@ _HINTS = {
         "Directories beside each other name other columns. Give all the same columns, or name one by input.path."
     ),
     "FAILED_READ_FILE.FILE_NOT_EXIST": _LOST_FILE,
+    "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH": (
+        "A column of this file has another type than in other files of the input. Write the file again with their type."
+    ),
     "FAILED_READ_FILE": "The file is damaged or cannot be read. Restore it; wordveil never skips a file.",
     "CANNOT_READ_FILE_FOOTER": "The file is damaged. Restore it; wordveil never skips a file.",
     "DELTA_SOURCE": (
@@ -136,7 +139,8 @@ def describe_cause(error: BaseException) -> str:
     if damaged := _NOT_PARQUET.search(text):  # Spark 3.5 has no name for it
         name, file = "CANNOT_READ_FILE_FOOTER", damaged
     if name.startswith("CANNOT_READ_FILE_FOOTER") and file and not file[1].endswith(".parquet"):
-        return f"{name} in {file[1]}. {describe_foreign(file[1])} If it should be one, it is damaged: restore it."
+        lone = "If the others are, move it elsewhere; if it should be one, it is damaged: restore it."
+        return f"{name} in {file[1]}. {describe_foreign(file[1])} {lone}"
     hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), "")
     return f"{name}{f' in {file[1]}' if file else ''}. {hint or _find_detail(error) or _write_trace(error)}"
 
