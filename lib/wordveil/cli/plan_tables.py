@@ -174,8 +174,9 @@ def _refusal_facts(plan: Plan) -> dict[str, str]:
         count, authors = sum(found.refused.values()), f", of {found.authors:,} authors" if found.authors else ""
         most = f"; most of {', '.join(map(str, found.most_refused))}" if found.most_refused else ""
         lengths = ", by the sample's lengths of texts" if found.by_sample else ""
-        shown = f"{found.share:.1%} of {found.records:,} records{lengths}: {tables.show_reasons(found.refused)}"
-        facts["left out by budgets"] = f"{shown}{authors}{most}" if count else f"none of {found.records:,} records"
+        records = f"{found.records:,} records{lengths}"
+        shown = f"{found.share:.1%} of {records}: {tables.show_reasons(found.refused)}"
+        facts["left out by budgets"] = f"{shown}{authors}{most}" if count else f"none of {records}"
     if (counts := plan.author_records) is not None and plan.longest_cost is not None:
         limit, cost = counts.suggest_limit(plan.longest_cost), number(plan.longest_cost)
         facts["records of an author"] = (

@@ -27,7 +27,7 @@ PRIVATE_NOTE = (
     "text or words of the vocabulary (`wordveil docs figures`)."
 )
 SPEED_NOTE = (
-    "speed and time are of splitting texts into words and drawing, on one core of this machine. `wordveil "
+    "speed is of drawing alone, time of splitting texts into words and drawing, on one core of this machine. `wordveil "
     "sanitise` reports the speed of its whole job on all cores, with reading, shuffling and writing."
 )
 COMPARISON_NOTE = (
@@ -108,7 +108,7 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
     stays = f"{sample.unit}s keep their subject" if is_whole else stays
     facts["expected keep-rate"] = "no known words" if kept is None else f"{kept:.1%} of {sample.keep_draws:,} {stays}"
     if not is_whole:  # the time to draw a text is nothing beside the time to read it
-        facts["speed"] = f"{sample.tokens_per_second:,.0f} tokens a second on one core"
+        facts["speed of drawing"] = f"{sample.tokens_per_second:,.0f} tokens a second on one core"
     facts["time on one core, this table"] = show_time(figures["core_hours"])
     facts["time on one core, a million records"] = show_time(figures["core_hours_a_million"])
     return facts

@@ -78,8 +78,8 @@ class Sample:
     language (:func:`wordveil.measures.other_languages.count_other_languages`), by its code; empty if the policy
     identifies languages itself.
 
-    ``tokens_per_second`` and ``seconds`` (cutting all records into words, and drawing ``tokens``) are of one core of
-    this machine, by processor time, so that a busy machine does not count.
+    ``tokens_per_second`` (drawing alone) and ``seconds`` (cutting all records into words, and drawing ``tokens``) are
+    of one core of this machine, by processor time, so that a busy machine does not count.
     """
 
     records: int

@@ -155,7 +155,7 @@ def test_a_plan_says_whom_the_budgets_leave_out():
     assert document["refusals"]["most_refused"][0]["share"] == 0.44
     assert document["author_records"]["suggested_limit"] == 52_000
     nobody = replace(plan, refusals=replace(forecast, refused={}, authors=0, most_refused=()))
-    assert plan_facts(nobody)["left out by budgets"] == "none of 6,069 records"
+    assert plan_facts(nobody)["left out by budgets"] == "none of 6,069 records, by the sample's lengths of texts"
 
 
 def test_a_plan_shows_what_is_used_of_its_budgets():
