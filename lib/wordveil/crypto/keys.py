@@ -30,7 +30,8 @@ from wordveil.crypto.private_files import find_exposure, sync_directory
 from wordveil.errors import KeyMaterialError
 
 KEY_BYTES = 32
-_MAKE_ONE = "Create one with: wordveil key new FILE"
+# A new key in place of a lost one draws and charges every record again.
+_MAKE_ONE = "Put back the copy of a key that was used before; make a first one with: wordveil key new FILE"
 _TOMBSTONE = re.compile(r"wordveil key ([0-9a-f]{16}) was destroyed on (\d{4}-\d{2}-\d{2})\s*", re.ASCII)
 
 

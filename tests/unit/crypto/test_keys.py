@@ -77,6 +77,7 @@ def test_a_missing_file_a_directory_and_raw_bytes_are_named(tmp_path):
         error = fault_of(file=str(path))
         assert str(path) in str(error)
         assert error.exit_code == 5
+        assert "Put back the copy of a key that was used before" in str(error)  # before a new one is made
 
 
 def test_a_key_without_one_place_or_with_no_value_is_named(monkeypatch):
