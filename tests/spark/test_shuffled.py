@@ -288,6 +288,29 @@ def test_a_killed_and_a_moved_table_show_no_few_rows_alone(spark: Any, tmp_path:
         run_gate(plain, lambda: spark)
 
 
+def test_a_moved_table_promises_what_withdrawals_leave(spark: Any, tmp_path: Path, workspace: Workspace):
+    """Whoever has the former table knows the withdrawn rows, and which publication has each of the others."""
+    nights = Nights(spark, Workspace(tmp_path), workspace)
+    for night, rows in enumerate((corpus(0, 20), pa.concat_tables([corpus(100, 20), corpus(200, 50, "d1")]))):
+        nights.lake.write(rows)
+        assert nights.spend(f"night-{night}").publication is not None
+    former = max(table["epsilon"] for table in nights.manifest()["tables"])
+    withdraw(nights.config, lambda: spark, [f"r{number:04d}" for number in range(100, 108)])
+    nights.lake.public.rename(tmp_path / "former")
+    assert nights.spend("night-2").publication is not None
+    (table,) = nights.manifest()["tables"]
+    assert (table["records"], table["groups"], table["rows"]) == (82, 3, 12)
+    assert table["epsilon"] > former
+    (measured,) = (rule["value"] for rule in nights.manifest()["gate"] if rule["name"] == "table_epsilon")
+    assert measured == table["epsilon"]
+    verify_table(LakeTable(str(nights.lake.public)))
+    withdraw(nights.config, lambda: spark, [f"r{number:04d}" for number in range(108, 113)])
+    nights.lake.public.rename(tmp_path / "again")
+    decision = nights.spend("night-3").decision
+    assert decision is not None
+    assert [rule.name for rule in decision.result.failures] == ["table_epsilon"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("step", ["adding", "table", "create public table", "public table"])
 def test_a_publication_that_dies_adds_its_rows_once(spark: Any, tmp_path: Path, workspace: Workspace, step: str):

@@ -329,7 +329,7 @@ def _add_to_table(
             raise ReleaseError(f"release {release.name}: no record was released, so there is nothing to publish.")
         _register(public, output.public_table)
         return addition, signed.public_version
-    privacy = measure_addition(addition, waiting, kept, terms)
+    privacy = measure_addition(release, addition, waiting, kept, terms)
     addition = replace(addition, privacy=privacy)
     release.journal.add(ADDING, "", lambda _: asdict(addition))
     naming = Terms.naming(release.name, release.draws.identifier(), f"publication-{addition.publication}")

@@ -4,7 +4,8 @@ What a publication adds is in the journal before it is written. If a killed one 
 these, and adds none. If it has not, nobody has seen anything of it, and the next one begins anew.
 
 A table that was moved away is written again from the rows that it had, without those withdrawn since; rows that wait
-are another publication. Otherwise whoever has the former table would see them alone.
+are another publication. Otherwise whoever has the former table would see them alone. Such a reader also knows the rows
+that were withdrawn: each remaining one hides among those that its publication still has.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -21,8 +23,11 @@ from wordveil.privacy.table import TablePrivacy, TableTerms
 from wordveil.records.schema import RELEASED
 from wordveil.release.events import ADDING, PUBLISHED, SHUFFLED, Event
 from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.tables import Release
 from wordveil.spark.sanitise.job import add_promise, count_groups, require_rows
+
+_SHOWN = "__shown"
 
 
 @dataclass(frozen=True)
@@ -103,16 +108,32 @@ def find_waiting(release: Release, version: int, since: int, until: int | None =
 def measure_waiting(release: Release, version: int, kept: Sequence[str], terms: TableTerms) -> float | None:
     """Compute the epsilon of the rows that wait for publication, 0 without any; None if a group is too small.
 
-    If the public table was moved away, its rows wait, and have the epsilon of their publications.
+    If the public table was moved away, its rows wait, and have at least the epsilon of their publications.
     """
     last = release.journal.latest(PUBLISHED)
-    if last is not None and (former := find_former(last)) is not None and not release.public.exists():
-        return former.epsilon
-    waiting = find_waiting(release, version, int(last.body["seq"]) if last else 0)
-    smallest, _, total = count_groups(waiting, kept)
+    since, until, former = int(last.body["seq"]) if last else 0, None, find_former(last)
+    if former is not None and not release.public.exists():
+        since, until = 0, since
+    waiting = find_waiting(release, version, since, until)
+    smallest, _, total = _count_shown(release, waiting, kept) if until else count_groups(waiting, kept)
     if not total:
         return 0.0
-    return terms.measure(smallest).epsilon if terms.delta * total < 1 and terms.holds_for(smallest) else None
+    if terms.delta * total >= 1 or not terms.holds_for(smallest):
+        return None
+    return max(terms.measure(smallest).epsilon, former.epsilon if until and former else 0.0)
+
+
+def _count_shown(release: Release, rows: DataFrame, kept: Sequence[str]) -> tuple[int, int, int]:
+    """Count published ``rows`` as :func:`count_groups` does, those of each publication apart.
+
+    Whoever has a table that was moved away can tell them apart, and sees which rows were withdrawn since.
+    """
+    intents, events = release.journal.intents(), release.journal.events
+    ends = sorted({int(event.body["seq"]) for event in events if event.event == PUBLISHED})
+    shown = {intent.run_id: next((end for end in ends if intent.seq <= end), None) for intent in intents}
+    runs = pa.table({"run_id": list(shown), _SHOWN: pa.array(shown.values(), pa.int64())})
+    told = rows.join(F.broadcast(from_arrow(release.spark, runs)), "run_id")
+    return count_groups(told, [*kept, _SHOWN])
 
 
 def plan_addition(release: Release, publication: int, gate: Event, newest: int) -> Addition:
@@ -133,14 +154,15 @@ def plan_addition(release: Release, publication: int, gate: Event, newest: int) 
     return Addition(publication, version, gate.seq, 0, until or newest, public.version(), find_former(last))
 
 
-def measure_addition(addition: Addition, rows: DataFrame, kept: Sequence[str], terms: TableTerms) -> TablePrivacy:
+def measure_addition(
+    release: Release, addition: Addition, rows: DataFrame, kept: Sequence[str], terms: TableTerms
+) -> TablePrivacy:
     """Measure what added ``rows`` are for each record. Raises :class:`InputError` for groups that are too small."""
-    smallest, groups, total = count_groups(rows, kept)
-    privacy = addition.former and replace(addition.former, records=total)
-    if privacy is None or privacy.rows * privacy.groups > total:
-        privacy = sum_up(addition.former, require_rows((smallest, groups, total), terms))
-        privacy = replace(privacy, records=total, groups=groups, rows=min(privacy.rows, smallest))
-    return privacy
+    if addition.former is None:
+        return require_rows(count_groups(rows, kept), terms)
+    smallest, groups, total = _count_shown(release, rows, kept)
+    privacy = sum_up(addition.former, require_rows((smallest, groups, total), terms))
+    return replace(privacy, records=total, groups=groups, rows=min(privacy.rows, smallest))
 
 
 def hide_ids(rows: DataFrame, name: str, shuffle: ShuffleSection) -> DataFrame:
