@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+import time
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.releases import read_delta
@@ -94,6 +96,30 @@ def test_analyse_words_of_a_job_gives_the_estimators_figures(spark: Any, workspa
         (out / SYMBOLS_FILE).write_text(json.dumps(described | change))
         with pytest.raises(InputError, match=rf"_symbols\.json: .*{problem}.*Verify the table"):
             analyse(spark, str(out), str(tmp_path / "found"))
+
+
+def test_a_time_that_clocks_repeat_is_two_groups(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    meanings = [{"written": "", "keywords": ""}] * 3
+    described = {"law": SymbolLaw.of_response(2.0, 3).to_dict(), "meanings": meanings}
+    times = [datetime(2025, 11, 2, hour, 30, tzinfo=UTC) for hour in (5, 6, 6, 8)]
+    weeks = [202601, 202602, 202602, 202603]
+    (tmp_path / "out").mkdir()
+    pq.write_table(
+        pa.table({"at": times, "week": weeks, "symbols": [[0], [1], [2], [1]]}), tmp_path / "out" / "a.parquet"
+    )
+    (tmp_path / "out" / SYMBOLS_FILE).write_text(json.dumps(described))
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        found = analyse(spark, str(tmp_path / "out"), str(tmp_path / "found"), over="at", pairs=0)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    draws = {times[0]: 1, times[1]: 2, times[3]: 1}
+    assert {row["at"]: row["draws"] for row in found.estimates} == draws
+    assert {row["at"]: row["draws"] for row in read_delta(tmp_path / "found" / "subjects")} == draws
+    with pytest.raises(InputError, match=r"--every = week: the column week has values that are no dates"):
+        analyse(spark, str(tmp_path / "out"), str(tmp_path / "found"), over="week", every="week")
 
 
 @pytest.mark.parametrize(("by", "over"), [(["Share"], None), (["week_before"], "week"), (["public_version"], None)])

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Self
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, LongType, StructField, StructType
+from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
 
 from wordveil.arrays import Int64
 from wordveil.errors import InputError, usage_error
@@ -41,6 +42,7 @@ ESTIMATES = {"words": "terms", "texts": "subjects"}
 MOST_ESTIMATES = 1_000_000
 """Largest number of groups times symbols of a table of estimates."""
 _CELL, _SYMBOL = "__cell", "__symbol"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PAIRS_AT_ONCE = 1_000_000
 """Largest number of texts times pairs in memory at once."""
 _WORD = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*"
@@ -124,8 +126,11 @@ class SymbolCounts:
         Raises :class:`InputError` for more groups than fit a table, and for numbers that nothing describes.
         """
         size, keys = len(meanings.rows), [column(name) for name in by]
-        found = rows.select(*keys).distinct().limit(MOST_ESTIMATES // size + 1).collect() if by else [()]
-        groups = [tuple(group) for group in found]
+        timed = [isinstance(rows.schema[name].dataType, TimestampType) for name in by]
+        # As numbers: PySpark gives times without their zone, and the hour that the end of summer repeats is one then.
+        found = [F.unix_micros(key) if is_time else key for key, is_time in zip(keys, timed, strict=True)]
+        values = rows.select(*found).distinct().limit(MOST_ESTIMATES // size + 1).collect() if by else [()]
+        groups = [tuple(map(_to_time, group, timed)) for group in values]
         if len(groups) * size > MOST_ESTIMATES:
             raise InputError(
                 f"--by = {', '.join(by)}: makes more than {MOST_ESTIMATES // size:,} groups, each of {size:,} symbols. "
@@ -424,6 +429,11 @@ def analyse(
     )
 
 
+def _to_time(value: Any, is_time: bool) -> Any:  # noqa: FBT001 - mapped over columns
+    """Return microseconds since 1970 as a time in UTC; any other value as it is."""
+    return _EPOCH + timedelta(microseconds=value) if is_time and value is not None else value
+
+
 def _check_groups(groups: Sequence[str], over: str | None, columns: Sequence[str]) -> None:
     if unknown := [name for name in groups if name not in columns]:
         option = "--over" if unknown[0] == over else "--by"
@@ -455,6 +465,7 @@ def _read(spark: SparkSession, table: str, version: int | None) -> tuple[DataFra
 def _join_days(rows: DataFrame, name: str, period: str) -> DataFrame:
     """Replace dates by the first days of their periods. Raises :class:`InputError` for a value that is no date."""
     day = F.expr(f"try_cast(string(`{name}`) AS date)")
+    day = F.when(F.year(day).between(1, 9999), day)  # Python has no others
     if not rows.where(column(name).isNotNull() & day.isNull()).isEmpty():
         raise InputError(f"--every = {period}: the column {name} has values that are no dates. Remove it.")
     return rows.withColumn(name, F.trunc(day, period))
