@@ -13,7 +13,7 @@ import pyarrow.feather as feather
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PythonException
 
 from wordveil.errors import InputError
 from wordveil.input.files import FileFormat, find_format, require_format, require_parquet, walk_files
@@ -136,6 +136,13 @@ def test_spark_message_of_a_path_is_passed_without_credentials():
     said = "[PATH_NOT_FOUND] Path does not exist: s3a://KEY:a/b@lake/raw?sig=b/c. SQLSTATE: 42K03"
     found = describe_cause(AnalysisException(said))
     assert found.endswith("Path does not exist: s3a://***@lake/raw?sig=*** SQLSTATE: 42K03")
+
+
+def test_only_a_worker_is_quoted_as_one():
+    said = "wordveil.errors.InputError: a message"
+    assert describe_cause(PythonException(f"Traceback:\n{said}\n")) == "a message"
+    for value in (said, "ModuleNotFoundError: No module named 'message'"):
+        assert "message" not in describe_cause(ValueError(f"[CAST_INVALID_INPUT] The value '{value}' cannot be cast"))
 
 
 def test_parquet_is_not_read_as_another_format(tmp_path):

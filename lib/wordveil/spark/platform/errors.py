@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 from wordveil.credentials import hide_credentials
 from wordveil.errors import InputError, SparkJobError
@@ -125,9 +125,11 @@ def error_condition(error: BaseException) -> str:
 def describe_cause(error: BaseException) -> str:
     """Describe the cause without records and credentials: a worker's error, a file, or Spark's condition."""
     text = hide_credentials(str(error))
-    if worker := re.search(r"wordveil\.errors\.\w+: (.*)", text):
+    # Messages of Spark itself may quote a value that reads like an error of a worker.
+    told = text if _is_of_worker(error) else ""
+    if worker := re.search(r"wordveil\.errors\.\w+: (.*)", told):
         return worker[1]
-    if module := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text):
+    if module := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", told):
         return (
             f"the workers' Python has no module {module[1]}. Install wordveil there, or set PYSPARK_PYTHON to a Python "
             "that has it."
@@ -143,6 +145,12 @@ def describe_cause(error: BaseException) -> str:
         return f"{name} in {file[1]}. {describe_foreign(file[1])} {lone}"
     hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), "")
     return f"{name}{f' in {file[1]}' if file else ''}. {hint or _find_detail(error) or _write_trace(error)}"
+
+
+def _is_of_worker(error: BaseException) -> bool:
+    """Return whether Python code of a worker has failed."""
+    names = (str(cause.getClass().getName()) for cause in _list_causes(error))
+    return isinstance(error, PythonException) or any(name.endswith(".PythonException") for name in names)
 
 
 def _find_detail(error: BaseException) -> str:
