@@ -24,6 +24,7 @@ from wordveil.cli.plan_tables import linkage_fact, plan_facts
 from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Exposure, Relation
+from wordveil.release.budgets import STALE
 from wordveil.release.layout import DRAWS, JOURNAL, PUBLIC
 from wordveil.release.rules import RULES, Kind
 from wordveil.report.templates import render_page
@@ -105,6 +106,8 @@ def _list_added(config: Config) -> list[dict[str, str]]:
     if config.text_columns.symbols:
         counted = "; where words are copied, it tells how many were drawn"
         added["symbols"] = ("array<int>", f"added: the numbers of what was drawn{counted * config.policy.draws_words}")
+    if config.budget and config.budget.on_exceeded == "keep_last":
+        added[STALE] = ("boolean", "added: whether the text was edited since, and a budget refused the edit")
     return [{"name": name, "type": kind, "fate": fate} for name, (kind, fate) in added.items()]
 
 

@@ -166,6 +166,7 @@ def test_sign_off_bounds_versions_of_a_text_together():
     text = read_page(config, WHOLE, TEXT)
     assert "of one version of a record with a probability of 3.9% at most" in text
     assert "of all versions that budgets admit of it together with 94.2% at most" in text
+    assert "stale boolean added: whether the text was edited since, and a budget refused the edit Shown" in text
     sentences = replace(WHOLE, unit="sentence", tokens=None, epsilon_pure=None, linkage=LINKED.linkage)
     text = read_page(config, sentences, TEXT)
     for words in ("97% of the records of 5 sentences", "epsilon 6 of a sentence", "losses of its sentences add up"):
