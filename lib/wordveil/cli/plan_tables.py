@@ -54,6 +54,8 @@ def linkage_fact(plan: Plan) -> str:
     """Describe how likely a record is linked."""
     if (linkage := plan.linkage) is None:
         why = "for this mechanism and policy" if plan.bundle else "before the bundle is built"
+        if plan.unit != DrawnUnit.WORD:
+            return f"no forecast {why}. What a record costs bounds how many are linked"
         return (
             f"no forecast {why}. Anyone with the candidate originals can match nearly every record of usual length, "
             "wherever a text stays useful: `wordveil evaluate` measures it"

@@ -183,7 +183,9 @@ def test_a_plan_says_its_time_in_units_that_people_read():
 def test_a_plan_says_first_how_surely_records_are_linked():
     plan = replace(PLAN, linkage=LinkageForecast(10_000, {5: 0.99, 20: 1.0}, half=2))
     assert next(iter(plan_facts(plan))) == next(iter(plan_facts(PLAN))) == "linked"
-    assert "no forecast" in plan_facts(PLAN)["linked"]
+    assert "can match nearly every record" in plan_facts(PLAN)["linked"]
+    whole = plan_facts(replace(WHOLE, bundle=None, linkage=None))["linked"]
+    assert whole == "no forecast before the bundle is built. What a record costs bounds how many are linked"
     assert "links more" not in plan_facts(plan)["linked"]
     longer = plan_facts(replace(plan, relation="same_length"))["linked"]
     assert "Whatever is shown beside the drawn words links more" in longer
