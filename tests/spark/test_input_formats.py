@@ -132,6 +132,19 @@ def test_a_malformed_row_is_quarantined_without_its_content(spark, workspace: Wo
     assert {(row["id"], row["day"], row["text"], row["reason"]) for row in refused} == {(None, None, None, "malformed")}
 
 
+def test_a_quote_that_is_not_doubled_is_refused_by_file(spark, workspace: Workspace):
+    """Spark would read a piece of the text as the day, which is published. What begins with a quote may be sound."""
+    sound = 'id,body,day\na,"""waaa"" waab",d1\nb,waab "waac",d1\n'
+    folder = folder_with(workspace, a__csv=sound, b__csv=f'id,body,day\nc,"waaa "{SECRET}", d1\n')
+    with pytest.raises(InputError, match=r"corpus/b\.csv has a quote between quotes that is not written") as error:
+        run(spark, workspace, format="csv")
+    assert SECRET not in str(error.value)
+    assert not (workspace.root / "output").exists()
+    (folder / "b.csv").write_text(f'id,body,day\nc,"waaa ""{SECRET}""", d1\n')
+    report = run(spark, workspace, format="csv")
+    assert (report.released, report.quarantined) == (3, {})
+
+
 def test_values_that_do_not_fit_their_types_are_malformed(spark, workspace: Workspace):
     folder_with(workspace, a__csv="id,body,day\n1,waaa,d1\nx,waab,d1\n3,waac,d1\n")
     report = run(spark, workspace, format="csv", columns="id BIGINT, body STRING, day STRING")

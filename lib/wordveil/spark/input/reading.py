@@ -11,12 +11,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -26,9 +27,11 @@ from wordveil.input.formats import CORRUPT_COLUMN, find_option, has_header, read
 from wordveil.input.source import PARSED_FORMATS, Source
 from wordveil.records.paths import read_path
 from wordveil.records.schema import MALFORMED_COLUMN
+from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import error_condition
 from wordveil.spark.platform.filesystem import Files, has_glob, load_path
 from wordveil.spark.platform.jvm import find_relation, java_class
+from wordveil.spark.platform.versions import file_path
 
 OPENED_FORMATS = PARSED_FORMATS | {"text"}
 """Formats of text files, which Spark reads with wordveil's options."""
@@ -55,6 +58,31 @@ def read_source(
     if source.kind == "text":
         return frame.select("*", F.col("_metadata.file_name").alias("file_name"))
     return frame
+
+
+def require_doubled_quotes(spark: SparkSession, source: Source, columns: StructType | None) -> None:
+    """Raise :class:`InputError` for a file of CSV with a quote between quotes that is not written twice.
+
+    Spark ends such a value at a separator, so that rows are joined, and a piece of a text is in another column. The
+    value keeps its first quote, and is null where Spark skips such values: then fewer values begin with a quote.
+    """
+    quote = find_option(source, "quote") or '"'
+    counts: list[dict[str, int]] = []
+    for handling in ("STOP_AT_DELIMITER", "SKIP_VALUE"):
+        rows = load_files(spark, source, columns, {"unescapedQuoteHandling": handling})
+        texts = (field.name for field in rows.schema.fields if field.dataType == StringType())
+        quoted = (F.count_if(column(name).startswith(quote)) for name in texts if name != CORRUPT_COLUMN)
+        number = reduce(Column.__add__, quoted)
+        found = rows.groupBy(file_path(rows).alias("file")).agg(number.alias("number")).where("number > 0").collect()
+        counts.append({row.file: row.number for row in found})
+        if not found:
+            break
+    if differing := sorted(file for file, number in counts[0].items() if counts[-1].get(file) != number):
+        raise InputError(
+            f"input.path = {source.path}: {differing[0]} has a quote between quotes that is not written twice, so that "
+            "nobody can say where its row ends. Write the file again with such quotes doubled, as a library for CSV "
+            "does."
+        )
 
 
 def find_columns(spark: SparkSession, source: Source) -> StructType | None:

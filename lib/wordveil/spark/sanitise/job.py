@@ -36,6 +36,7 @@ from wordveil.records.schema import (
     is_internal,
 )
 from wordveil.spark.input.listing import describe_hidden
+from wordveil.spark.input.reading import require_doubled_quotes
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import open_input, require_records
 from wordveil.spark.platform.columns import as_read, column
@@ -92,6 +93,9 @@ def run_sanitise(
         require_records(source)
     table = source.read()
     with job_errors():
+        if source.source.kind == "csv" and source.source.table is None:
+            progress("looking for quotes that end no text")
+            require_doubled_quotes(spark, source.source, source.columns)
         hidden = describe_hidden(table)
     started = time.perf_counter()
     privacy: TablePrivacy | None = None
