@@ -227,6 +227,11 @@ def open_document(document: Any, pinned_public_key: str | None) -> Manifest:
             "published."
         )
     _check_version(values)
+    if pinned_public_key is not None and not re.fullmatch("[0-9a-f]{64}", pinned_public_key.strip().lower()):
+        raise ReleaseError(
+            f"public_key = {pinned_public_key.strip()[:64]}: is no public key, which has 64 hexadecimal digits. Copy "
+            "that of the release again."
+        )
     if pinned_public_key is not None and public_key != pinned_public_key.strip().lower():
         raise ReleaseError(
             f"public_key = {public_key[:64]}: is not {pinned_public_key.strip()[:64]}, which you named. "

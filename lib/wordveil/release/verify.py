@@ -186,7 +186,9 @@ def verify_table(
     file = manifest or f"{table.path}/{MANIFEST}"
     text = table.read_text(file)
     if text is None:
-        raise ReleaseError(f"manifest {file}: no such file. Name it with --manifest.")
+        raise ReleaseError(
+            f"manifest {file}: no such file. Name the directory of a published table, or its manifest with --manifest."
+        )
     if table.version() < 0:
         raise ReleaseError(f"table {table.path}: is not a Delta table. Name the directory of a published table.")
     try:

@@ -65,7 +65,7 @@ def test_lists_tuples_of_settings_lists_of_recipe(tmp_path: Path):
 @pytest.mark.parametrize(
     ("mechanism", "words"),
     [
-        ({"sizes": 20}, ["mechanism.sizes = 20: should be a list."]),
+        ({"sizes": 20}, ["mechanism.sizes = 20: should be a list, such as [one, two]."]),
         ({"sizes": [20, 1]}, ["mechanism.sizes.1 = 1: should be greater than or equal to 2."]),
         ({"sizes": [True]}, ["mechanism.sizes.0 = true: should be a valid integer"]),
         ({"losses": [1, -2]}, ["mechanism.losses: the first must be 0.", "mechanism.losses.1 = -2: should be"]),

@@ -178,6 +178,7 @@ def test_another_key_is_found_only_by_who_pinned_one():
     forged = sign(replace(MANIFEST, publication=9), MASTER_KEY.signing_key("another-release"))
     assert f"is not {PUBLIC}, which you named" in problem(forged)
     assert open_document(forged, None).publication == 9
+    assert "is no public key, which has 64 hexadecimal digits" in problem(document(), pinned=PUBLIC[:-1])
     assert "signature" in problem({**forged, "public_key": PUBLIC})
 
 
