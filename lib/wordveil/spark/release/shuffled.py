@@ -111,16 +111,17 @@ def measure_waiting(release: Release, version: int, kept: Sequence[str], terms: 
     If the public table was moved away, its rows wait, and have at least the epsilon of their publications.
     """
     last = release.journal.latest(PUBLISHED)
-    since, until, former = int(last.body["seq"]) if last else 0, None, find_former(last)
-    if former is not None and not release.public.exists():
-        since, until = 0, since
-    waiting = find_waiting(release, version, since, until)
-    smallest, _, total = _count_shown(release, waiting, kept) if until else count_groups(waiting, kept)
+    since, former = int(last.body["seq"]) if last else 0, find_former(last)
+    if former is None or release.public.exists():
+        former, counted = None, count_groups(find_waiting(release, version, since), kept)
+    else:
+        counted = _count_shown(release, find_waiting(release, version, 0, since), kept)
+    smallest, _, total = counted
     if not total:
         return 0.0
     if terms.delta * total >= 1 or not terms.holds_for(smallest):
         return None
-    return max(terms.measure(smallest).epsilon, former.epsilon if until and former else 0.0)
+    return max(terms.measure(smallest).epsilon, former.epsilon if former else 0.0)
 
 
 def _count_shown(release: Release, rows: DataFrame, kept: Sequence[str]) -> tuple[int, int, int]:

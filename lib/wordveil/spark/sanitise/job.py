@@ -94,7 +94,7 @@ def run_sanitise(
     table = source.read()
     with job_errors():
         if source.source.kind == "csv" and source.source.table is None:
-            progress("looking for quotes that end no text")
+            progress("checking quotes")
             require_doubled_quotes(spark, source.source, source.columns)
         hidden = describe_hidden(table)
     started = time.perf_counter()
