@@ -104,9 +104,8 @@ def test_a_time_that_clocks_repeat_is_two_groups(spark: Any, tmp_path: Path, mon
     times = [datetime(2025, 11, 2, hour, 30, tzinfo=UTC) for hour in (5, 6, 6, 8)]
     weeks = [202601, 202602, 202602, 202603]
     (tmp_path / "out").mkdir()
-    pq.write_table(
-        pa.table({"at": times, "week": weeks, "symbols": [[0], [1], [2], [1]]}), tmp_path / "out" / "a.parquet"
-    )
+    table = pa.table({"at": times, "week": weeks, "tags": [["a"]] * 4, "symbols": [[0], [1], [2], [1]]})
+    pq.write_table(table, tmp_path / "out" / "a.parquet")
     (tmp_path / "out" / SYMBOLS_FILE).write_text(json.dumps(described))
     monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()
@@ -120,6 +119,8 @@ def test_a_time_that_clocks_repeat_is_two_groups(spark: Any, tmp_path: Path, mon
     assert {row["at"]: row["draws"] for row in read_delta(tmp_path / "found" / "subjects")} == draws
     with pytest.raises(InputError, match=r"--every = week: the column week has values that are no dates"):
         analyse(spark, str(tmp_path / "out"), str(tmp_path / "found"), over="week", every="week")
+    with pytest.raises(InputError, match="--by = tags: has lists or maps, which make no groups"):
+        analyse(spark, str(tmp_path / "out"), str(tmp_path / "found"), by=["tags"])
 
 
 @pytest.mark.parametrize(("by", "over"), [(["Share"], None), (["week_before"], "week"), (["public_version"], None)])

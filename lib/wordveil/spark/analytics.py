@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StructField, StructType, TimestampType
 
 from wordveil.arrays import Int64
 from wordveil.errors import InputError, usage_error
@@ -376,7 +376,7 @@ def analyse(
     _check_output(table, output)
     rows, chosen = _read(spark, table, version)
     groups = tuple(dict.fromkeys([*by, *([over] if over else ())]))
-    _check_groups(groups, over, [name for name in rows.columns if name not in (text, SYMBOLS, "privacy")])
+    _check_groups(rows, groups, over, text)
     meanings = Meanings.read(spark, table) if SYMBOLS in rows.columns else None
     if groups and meanings is None:
         raise InputError(
@@ -434,10 +434,14 @@ def _to_time(value: Any, is_time: bool) -> Any:  # noqa: FBT001 - mapped over co
     return _EPOCH + timedelta(microseconds=value) if is_time and value is not None else value
 
 
-def _check_groups(groups: Sequence[str], over: str | None, columns: Sequence[str]) -> None:
-    if unknown := [name for name in groups if name not in columns]:
-        option = "--over" if unknown[0] == over else "--by"
-        raise InputError(f"{option} = {unknown[0]}: the table has no such kept column. It has: {', '.join(columns)}.")
+def _check_groups(rows: DataFrame, groups: Sequence[str], over: str | None, text: str) -> None:
+    columns = [name for name in rows.columns if name not in (text, SYMBOLS, "privacy")]
+    for name in groups:
+        where = f"{'--over' if name == over else '--by'} = {name}:"
+        if name not in columns:
+            raise InputError(f"{where} the table has no such kept column. It has: {', '.join(columns)}.")
+        if isinstance(rows.schema[name].dataType, ArrayType | MapType):
+            raise InputError(f"{where} has lists or maps, which make no groups. Name a column of single values.")
     if clashes := SymbolCounts.find_clashes(groups, over):
         raise InputError(f"--by = {clashes[0]}: cannot be a column of the tables of estimates. Name another.")
 
